@@ -1,0 +1,1 @@
+"""The contract between the parts: resource models, agent configuration, status, reason codes."""

@@ -1,0 +1,1 @@
+"""The node agent: observes, decides, admits, forwards, gives back."""

@@ -1,0 +1,1 @@
+"""PURE: facts, judgement, gate, ledger, reclaim. No clock, no I/O; `now` is an argument."""
