@@ -48,10 +48,10 @@ ensure_python() {
 # Debian ships `venv` without `ensurepip` unless the package of that very minor version is installed.
 ensure_venv_module() {
   local package
-  "$1" -c 'import ensurepip, venv' 2>/dev/null && return
+  "$1" -c 'import ensurepip, venv; ensurepip.version()' 2>/dev/null && return
   package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
   if as_root; then apt_install "$package"; fi
-  "$1" -c 'import ensurepip, venv' 2>/dev/null || fail "$1 cannot make environments. As root: apt-get install $package"
+  "$1" -c 'import ensurepip, venv; ensurepip.version()' 2>/dev/null || fail "$1 cannot make environments. As root: apt-get install $package"
 }
 
 # What the environment was made from: a change of any of it makes the stamp stale.
