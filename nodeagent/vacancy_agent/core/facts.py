@@ -88,3 +88,12 @@ class Presence:
     why: str
     hint_missing: bool = False
     """A desktop counted that has never set its idle hint while it was watched for an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process, told from a later one that was given the same number."""
+
+    pid: int
+    started: float
+    """When it started, on whatever clock the platform keeps for it: equal for one process, else meaningless."""
