@@ -1,0 +1,64 @@
+"""`vacancy`: the one command. Each subcommand is a module that adds its parser and runs it.
+
+Heavy parts are imported when a subcommand runs: `vacancy --help` and `vacancy status` must not load an agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from vacancy_agent import cli_agent, cli_client, cli_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DESCRIPTION = """\
+Lends this machine while its owner is away.
+
+  vacancy config check FILE     is this manifest right?
+  vacancy agent --manifest FILE lend this machine as the manifest says
+  vacancy status                what the agent on this machine does, and why
+  vacancy pause --for 2h        stop lending now; vacancy resume takes it back
+"""
+
+EXIT_CODES = "Exit codes: 0 ok, 1 failed while running, 2 wrong input, 3 refused by the agent."
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="vacancy",
+        description=DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"vacancy {version('vacancy')}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    cli_agent.add_parser(commands)
+    cli_client.add_parsers(commands)
+    cli_config.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        The exit code of the process.
+    """
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+    except BrokenPipeError:  # the reader of our output left: nothing more to say
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

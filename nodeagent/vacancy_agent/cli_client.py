@@ -1,0 +1,100 @@
+"""The subcommands that ask a running agent: status, who, why, pause, resume, holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from vacancy_agent import cli_api, cli_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from vacancy_agent.cli_text import Document
+
+EXIT_OK, EXIT_RUNTIME, EXIT_INPUT, EXIT_REFUSED = 0, 1, 2, 3
+
+
+def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add every client subcommand."""
+    _reader(commands, "status", "what the agent does right now", cli_text.status)
+    _reader(commands, "who", "who is using this machine, and who did today", cli_text.who)
+    _reader(commands, "why", "why it lends or does not, in a sentence each", cli_text.why)
+    pause = _command(commands, "pause", "stop lending now, for a time or until `vacancy resume`", _pause)
+    pause.add_argument("--for", dest="duration", metavar="DURATION", help="for example 45m, 2h or 1h30m")
+    _command(commands, "resume", "end a pause made with `vacancy pause`", _resume)
+    holds = _command(commands, "holds", "work whose end is not proved, and how to free it", _holds)
+    holds.add_argument("--release", metavar="ID", help="free this hold: you know that the work has ended")
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    about: str,
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=about, description=about[0].upper() + about[1:] + "."
+    )
+    parser.add_argument(
+        "--api", metavar="URL", help="the agent's API (default http://127.0.0.1:8470, or $VACANCY_API)"
+    )
+    parser.add_argument(
+        "--token", help="a token with the scope it needs (default $VACANCY_TOKEN, else tokens.json)"
+    )
+    parser.add_argument("--state-dir", metavar="DIR", help="where the agent keeps tokens.json")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.set_defaults(run=lambda args: _guarded(run, args))
+    return parser
+
+
+def _reader(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    about: str,
+    render: Callable[[Document], str],
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        document = cli_api.call(args, "GET", "/status", scope="read")
+        _show(args, document, render)
+        return EXIT_OK
+
+    _command(commands, name, about, run)
+
+
+def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    try:
+        return run(args)
+    except cli_api.ApiRefusedError as refused:
+        print(f"vacancy: {refused}", file=sys.stderr)
+        return EXIT_INPUT if refused.status == 400 else EXIT_REFUSED  # noqa: PLR2004 - HTTP's own number
+    except cli_api.ApiUnreachableError as unreachable:
+        print(f"vacancy: {unreachable}", file=sys.stderr)
+        return EXIT_RUNTIME
+
+
+def _show(args: argparse.Namespace, document: Document, render: Callable[[Document], str]) -> None:
+    print(json.dumps(document, indent=2) if args.json else render(document))
+
+
+def _pause(args: argparse.Namespace) -> int:
+    wanted: dict[str, Any] = {"for": args.duration} if args.duration else {}
+    _show(args, cli_api.call(args, "POST", "/admin/pause", scope="admin", body=wanted), cli_text.lending)
+    return EXIT_OK
+
+
+def _resume(args: argparse.Namespace) -> int:
+    _show(args, cli_api.call(args, "POST", "/admin/resume", scope="admin", body={}), cli_text.lending)
+    return EXIT_OK
+
+
+def _holds(args: argparse.Namespace) -> int:
+    if args.release:
+        path = f"/admin/holds/{cli_api.segment(args.release)}"
+        document = cli_api.call(args, "DELETE", path, scope="admin")
+    else:
+        document = cli_api.call(args, "GET", "/admin/holds", scope="admin")
+    _show(args, document, cli_text.holds)
+    return EXIT_OK

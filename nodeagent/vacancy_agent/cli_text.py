@@ -1,0 +1,166 @@
+"""What the agent says, for people: pure text out of the JSON of its API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Document = dict[str, Any]
+
+SENTENCES = {
+    "lending_disabled": "lending is switched off, paused, or outside its hours",
+    "owner_active": "someone is at this machine, or was a moment ago",
+    "resource_disabled": "a resource that it needs is switched off",
+    "resource_unmeasured": "a resource that it needs could not be measured just now",
+    "insufficient_capacity": "too little is free on a resource that it needs",
+    "resource_pressured": "the owner's own work keeps a resource busy",
+    "upstream_not_on_gpu": "its model is not on the GPU",
+    "resource_busy": "a resource that it needs is in use by another job",
+    "upstream_unavailable": "its server does not answer",
+}
+
+SWITCHED_BY = {
+    "spec": "in the manifest",
+    "schedule": "by its schedule",
+    "cluster": "by the cluster",
+    "local": "on this machine",
+}
+
+
+def status(document: Document) -> str:
+    """`vacancy status`."""
+    agent = document["agent"]
+    parts = [_lending_line(agent["lending"]), _presence_line(document["owner"])]
+    parts += [
+        "",
+        *_table(
+            ("RESOURCE", "TYPE", "STATE", "FREE", "TOTAL", "USED"), map(_resource_row, agent["resources"])
+        ),
+    ]
+    columns = ("UPSTREAM", "DIALECT", "PORT", "LENDABLE", "REASON", "ACTIVE", "HELD")
+    parts += ["", *_table(columns, map(_upstream_row, agent["upstreams"]))]
+    parts += _condition_lines(document["conditions"])
+    return "\n".join(parts)
+
+
+def who(document: Document) -> str:
+    """`vacancy who`: current work, then today's use per borrower."""
+    owner = document["owner"]
+    rows = [(w["borrower"], w["upstream"], w["model"] or "-", w["phase"], w["since"]) for w in owner["work"]]
+    parts = (
+        list(_table(("BORROWER", "UPSTREAM", "MODEL", "PHASE", "SINCE"), rows))
+        if rows
+        else ["Nobody is using it."]
+    )
+    used = [
+        (u["borrower"], str(u["requests"]), f"{u['seconds']:.0f}", str(u["tokens"]))
+        for u in owner["usageToday"]
+    ]
+    if used:
+        parts += ["", "Today:", *_table(("BORROWER", "REQUESTS", "SECONDS", "TOKENS"), used)]
+    return "\n".join(parts)
+
+
+def why(document: Document) -> str:
+    """`vacancy why`: one sentence for the machine, one for each upstream."""
+    agent = document["agent"]
+    parts = [_lending_line(agent["lending"]), _presence_line(document["owner"])]
+    for upstream in agent["upstreams"]:
+        parts += _upstream_sentences(upstream)
+    return "\n".join(parts)
+
+
+def lending(document: Document) -> str:
+    """The answer to a pause or a resume."""
+    return _lending_line(document["lending"])
+
+
+def holds(document: Document) -> str:
+    """`vacancy holds`."""
+    if "released" in document:
+        return f"Released {document['released']}."
+    rows = [
+        (h["id"], h["upstream"], h["borrower"], h["model"] or "-", h["since"], h["why"])
+        for h in document["holds"]
+    ]
+    if not rows:
+        return "Nothing is held."
+    table = _table(("ID", "UPSTREAM", "BORROWER", "MODEL", "SINCE", "WHY"), rows)
+    return "\n".join([*table, "", "Free one with: vacancy holds --release ID"])
+
+
+def _upstream_sentences(upstream: Document) -> list[str]:
+    name, held = upstream["name"], upstream["held"]
+    reason = upstream["reason"] or "unknown"
+    because = SENTENCES.get(reason, f"of {reason}")
+    lends = "lends" if upstream["lendable"] else f"does not lend, because {because} ({reason})"
+    sentences = [f"{name}: {lends}."]
+    if held:
+        sentences.append(f"{name}: {held} jobs are held until their end is proved (vacancy holds).")
+    return sentences
+
+
+def _lending_line(state: Document) -> str:
+    if state["allowed"]:
+        return "Lending is on."
+    until = f" until {state['pausedUntil']}" if state.get("pausedUntil") else ""
+    by = {
+        "spec": "in the manifest",
+        "schedule": "by its schedule",
+        "cluster": "by the cluster",
+        "local": "on this machine",
+    }
+    return f"Lending is off{until}, {by.get(state['by'], state['by'])}."
+
+
+def _presence_line(owner: Document) -> str:
+    return f"Owner: {owner['presence']} ({owner['why']})."
+
+
+def _condition_lines(conditions: Iterable[Document]) -> list[str]:
+    wrong = [c for c in conditions if c["status"] != "True"]
+    return ["", *(f"{c['type']}={c['status']} {c['reason']}: {c['message']}" for c in wrong)] if wrong else []
+
+
+def _resource_row(resource: Document) -> tuple[str, ...]:
+    name = resource["name"] + ("" if resource["enabled"] else " (off)")
+    state = resource["state"] + (f": {resource['reason']}" if resource.get("reason") else "")
+    return (
+        name,
+        resource["type"],
+        state,
+        _mib(resource.get("freeMiB")),
+        _mib(resource.get("totalMiB")),
+        _percent(resource),
+    )
+
+
+def _upstream_row(upstream: Document) -> tuple[str, ...]:
+    return (
+        upstream["name"],
+        upstream["dialect"],
+        str(upstream["port"]),
+        "yes" if upstream["lendable"] else "no",
+        upstream["reason"] or "-",
+        str(upstream["active"]),
+        str(upstream["held"]),
+    )
+
+
+def _mib(value: int | None) -> str:
+    return "-" if value is None else f"{value / 1024:.1f}Gi"
+
+
+def _percent(resource: Document) -> str:
+    value = resource.get("utilizationPercent")
+    return "-" if value is None else f"{value:.0f}%"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Left-aligned columns, two spaces apart."""
+    lines = [tuple(columns), *(tuple(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    for line in lines:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -1,0 +1,108 @@
+"""The texts are pure: a document in, lines out."""
+
+from __future__ import annotations
+
+import copy
+
+from vacancy_agent import cli_text
+
+STATUS = {
+    "agent": {
+        "lending": {"allowed": True, "pausedUntil": None, "by": None},
+        "resources": [
+            {
+                "name": "ram",
+                "type": "memory",
+                "state": "ready",
+                "reason": None,
+                "freeMiB": 10240,
+                "totalMiB": 24576,
+                "utilizationPercent": None,
+                "enabled": True,
+            },
+            {"name": "cpu", "type": "cpu", "state": "unknown", "reason": "first reading", "enabled": False},
+        ],
+        "upstreams": [
+            {
+                "name": "llama",
+                "dialect": "llamacpp",
+                "port": 8481,
+                "lendable": False,
+                "reason": "owner_active",
+                "active": 1,
+                "held": 2,
+            }
+        ],
+    },
+    "owner": {
+        "presence": "present",
+        "why": "an unlocked wayland session",
+        "work": [
+            {"borrower": "borrow", "upstream": "llama", "model": None, "phase": "forwarding", "since": "T"}
+        ],
+        "usageToday": [{"borrower": "borrow", "requests": 3, "seconds": 12.4, "tokens": 90}],
+    },
+    "conditions": [
+        {"type": "Lendable", "status": "False", "reason": "OwnerActive", "message": "the owner is here"},
+        {"type": "ConfigApplied", "status": "True", "reason": "Applied", "message": ""},
+    ],
+}
+
+
+def test_status_shows_every_part_and_only_conditions_that_are_not_true():
+    text = cli_text.status(STATUS)
+    assert text.splitlines()[0] == "Lending is on."
+    assert "Owner: present (an unlocked wayland session)." in text
+    ram = next(line for line in text.splitlines() if line.startswith("ram"))
+    assert ram.split() == ["ram", "memory", "ready", "10.0Gi", "24.0Gi", "-"]
+    assert "cpu (off)" in text
+    assert "llama     llamacpp  8481  no        owner_active  1       2" in text
+    assert "Lendable=False OwnerActive: the owner is here" in text
+    assert "ConfigApplied" not in text
+
+
+def test_unmeasured_is_a_dash_not_a_zero():
+    row = next(line for line in cli_text.status(STATUS).splitlines() if line.startswith("cpu"))
+    assert "unknown: first reading" in row
+    assert row.split()[-3:] == ["-", "-", "-"]
+
+
+def test_who_names_the_borrower_of_now_and_of_today():
+    text = cli_text.who(STATUS)
+    assert "borrow    llama     -      forwarding  T" in text
+    assert "borrow    3         12       90" in text
+
+
+def test_who_with_nobody():
+    idle = copy.deepcopy(STATUS)
+    idle["owner"]["work"] = []
+    idle["owner"]["usageToday"] = []
+    assert cli_text.who(idle) == "Nobody is using it."
+
+
+def test_why_is_a_sentence_for_each_upstream():
+    text = cli_text.why(STATUS)
+    assert (
+        "llama: does not lend, because someone is at this machine, or was a moment ago (owner_active)."
+        in text
+    )
+    assert "llama: 2 jobs are held until their end is proved" in text
+
+
+def test_lending_off_says_until_when_and_by_whom():
+    answer = {"lending": {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": "local"}}
+    assert cli_text.lending(answer) == "Lending is off until 2026-11-30T12:00:00Z, on this machine."
+
+
+def test_holds_say_how_to_free_them():
+    hold = {
+        "id": "7",
+        "upstream": "llama",
+        "borrower": "b",
+        "model": None,
+        "since": "T",
+        "why": "client gone",
+    }
+    assert "vacancy holds --release ID" in cli_text.holds({"holds": [hold]})
+    assert cli_text.holds({"holds": []}) == "Nothing is held."
+    assert cli_text.holds({"released": "7"}) == "Released 7."
