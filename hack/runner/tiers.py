@@ -1,0 +1,87 @@
+"""The tiers of tests: which marks belong to which, and why pytest could not run some tests."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.needs import COMPONENT_NEEDS, Need, install_missing
+from runner.stage import Outcome, run_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PARTS = "component or logind or llama"
+NOTHING_COLLECTED = 5
+HANG = ("-o", "faulthandler_timeout=300")
+"""A test that hangs shows where, long before the tier reaches its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One run of pytest."""
+
+    name: str
+    marks: str
+    limit_s: float
+    needs: tuple[Need, ...] = ()
+
+
+TIERS = (
+    Tier("unit", f"not ({PARTS} or slow)", 600.0),
+    Tier("component", f"({PARTS}) and not slow", 1500.0, COMPONENT_NEEDS),
+    Tier("slow", "slow", 7200.0, COMPONENT_NEEDS),
+)
+
+
+def run_tier(tier: Tier, pytest_args: Sequence[str], *, strict: bool) -> Outcome:
+    """Run one tier and read back which tests were skipped, and why.
+
+    Args:
+        tier: which tests.
+        pytest_args: what the caller adds; a selection may leave the tier empty.
+        strict: an unselected tier without a single test is then a failure too.
+    """
+    install_missing(tier.needs)
+    print(f"\n--- {tier.name}: pytest -m '{tier.marks}' {' '.join(pytest_args)}", flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="vacancy-test-") as scratch:
+        report = Path(scratch) / "report.xml"
+        argv = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            tier.marks,
+            f"--junitxml={report}",
+            *HANG,
+            *pytest_args,
+        ]
+        code = run_command(argv, limit_s=tier.limit_s)
+        skipped = _skip_reasons(report)
+    seconds = time.monotonic() - started
+    if code == NOTHING_COLLECTED and not strict:
+        return Outcome(tier.name, passed=True, seconds=seconds, note="no test selected")
+    return Outcome(tier.name, code == 0, seconds, _note(code, tier), skipped)
+
+
+def _note(code: int | None, tier: Tier) -> str:
+    if code is None:
+        return f"ended after its limit of {tier.limit_s:.0f} s"
+    return {0: "", NOTHING_COLLECTED: "no test at all"}.get(code, f"pytest's exit code {code}")
+
+
+def _skip_reasons(report: Path) -> list[str]:
+    """Each reason once, with how many tests it kept from running. An expected failure is not a skip."""
+    if not report.exists():
+        return []
+    skips = ET.parse(report).iterfind(".//skipped[@type='pytest.skip']")  # noqa: S314 (pytest wrote it a moment ago)
+    reasons = Counter(skip.get("message", "no reason given") for skip in skips)
+    return [f"{reason} ({count} test{'s' if count > 1 else ''})" for reason, count in reasons.items()]
