@@ -1,0 +1,1 @@
+"""What outlives the agent's process: holds, tokens, the last good configuration, switches and usage."""
