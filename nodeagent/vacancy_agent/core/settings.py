@@ -102,6 +102,14 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretRef:
+    """One value of a Secret; alone, the file `secrets/NAME/KEY` of the state directory."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class UpstreamSettings:
     """One local AI server and the listener in front of it."""
 
@@ -123,6 +131,8 @@ class UpstreamSettings:
     footprints: Mapping[str, Footprint] = field(default_factory=lambda: MappingProxyType({}))
     forward_authorization: bool = False
     priority_scheduling: bool = False
+    credential: SecretRef | None = None
+    """Bearer token that the agent itself presents to the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,9 @@ class OwnerSettings:
     idle_after: Seconds = Seconds(600.0)
     release_after: Seconds = Seconds(300.0)
     processes: tuple[str, ...] = ()
+    foreground_full_screen: bool = True
+    """A full-screen application counts as the owner, where the platform reports one."""
+    foreground_applications: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +191,31 @@ class HostSettings:
     sampling: SamplingSettings
     resources: Mapping[str, ResourceSettings]
     upstreams: Mapping[str, UpstreamSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """Where the agent listens, and who gets in without a token."""
+
+    listen: str = "127.0.0.1"
+    api_port: int = 8470
+    trust_loopback: bool = False
+    allow_unauthenticated_remote: bool = False
+    tls_secret: str | None = None
+    """Secret with `tls.crt` and `tls.key`; None: plain HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one listener: sizes in bytes, times in seconds."""
+
+    max_request_body: int = 64 << 20
+    max_buffered_body: int = 256 << 20
+    max_connections: int = 256
+    max_tunnels: int = 16
+    header_read: Seconds = Seconds(10.0)
+    body_read: Seconds = Seconds(120.0)
+    body_idle: Seconds = Seconds(20.0)
+    write_stall: Seconds = Seconds(60.0)
+    keep_alive: Seconds = Seconds(75.0)
+    tunnel_idle: Seconds = Seconds(600.0)
