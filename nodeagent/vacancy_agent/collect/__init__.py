@@ -1,0 +1,1 @@
+"""Loops and probes that write observations; they judge nothing."""

@@ -1,0 +1,1 @@
+"""What programs print, turned into facts or into typed errors, never into plausible defaults."""

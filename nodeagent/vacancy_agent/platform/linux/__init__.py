@@ -1,0 +1,1 @@
+"""Linux: presence from systemd-logind, processes from /proc, devices from sysfs."""

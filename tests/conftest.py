@@ -1,0 +1,9 @@
+"""Fixtures for every test. What belongs to one part lives in `standins/fixtures_*.py`."""
+
+from __future__ import annotations
+
+import asyncio
+
+# looptime asks the policy for a loop in tests that have none; the policy of Python < 3.12 then makes one that
+# nobody closes, and the warning about it fails some innocent test later.
+asyncio.set_event_loop(None)
