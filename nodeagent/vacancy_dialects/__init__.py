@@ -1,1 +1,33 @@
-"""PURE: route tables per dialect as data, matching, model names, what a body asks for."""
+"""PURE: route tables per dialect as data, matching, and how a stream of each says that it ended."""
+
+from __future__ import annotations
+
+from vacancy_dialects.endings import EndWatch, needs_marker
+from vacancy_dialects.registry import UnknownDialectError, table_for
+from vacancy_dialects.routes import (
+    WEBSOCKET,
+    BodyShape,
+    EndMark,
+    Match,
+    QueryRule,
+    ReplyRule,
+    Route,
+    RouteClass,
+)
+from vacancy_dialects.table import RouteTable
+
+__all__ = [
+    "WEBSOCKET",
+    "BodyShape",
+    "EndMark",
+    "EndWatch",
+    "Match",
+    "QueryRule",
+    "ReplyRule",
+    "Route",
+    "RouteClass",
+    "RouteTable",
+    "UnknownDialectError",
+    "needs_marker",
+    "table_for",
+]
