@@ -1,0 +1,366 @@
+"""The admission ledger: who holds which resource, and what ended only by proof.
+
+Invariant: a resource belongs to one upstream at a time, for at most that upstream's `slots` jobs; a job holds
+all of its upstream's resources or none, and gives them back exactly once. What cannot be proved to have ended
+stays held. The failure this prevents is work that goes on for nobody on a card that was promised to the next
+request. Rejected: a semaphore per upstream, which cannot say who holds it, cannot be restored after a crash,
+and is released twice by a cancelled stream.
+
+Usage::
+
+    ledger = Ledger(settings, board)
+    got = ledger.reserve("ollama", now, borrower="ci", model="m", resident=admit.credited)
+    if isinstance(got, Refuse): ...   # resource_busy; got.needs_sample: read these capacities, decide again
+    got.id, got.phase                 # a Job; write the journal slot, forward
+    ledger.release(got.id, ReleasedBy.PROOF, now)      # Moved | Ignored, never raises
+    ledger.hold(got.id, "client gone", now)            # keeps its resources until a proof
+    ledger.restore(holds)                              # at start, from the journal
+
+Whoever reserves must have asked the gate in the same turn of the loop, and after a wait asks it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NewType
+
+from vacancy_agent.core.facts import Instant
+from vacancy_agent.core.verdict import Refuse
+from vacancy_api.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from vacancy_agent.core.board import Board
+    from vacancy_agent.core.facts import ProcessIdentity, Seconds
+    from vacancy_agent.core.settings import HostSettings
+
+JobId = NewType("JobId", int)
+BUSY_HINT = 2
+"""Seconds; Retry-After of `resource_busy`."""
+
+
+class Phase(StrEnum):
+    """Where a job is."""
+
+    FORWARDING = "forwarding"
+    """Its exchange with the upstream is under way."""
+    TRACKING = "tracking"
+    """Its exchange ended as it should, and the upstream still works on it (ComfyUI's queue)."""
+    HELD = "held"
+    """Its exchange ended otherwise; nothing has proved yet that the work did."""
+    RELEASED = "released"
+
+
+class ReleasedBy(StrEnum):
+    """What ended a job."""
+
+    PROOF = "proof"
+    """A terminal reply, or the dialect's own proof; also: nothing was ever sent."""
+    ADMINISTRATOR = "administrator"
+    REPLACED = "replaced"
+    """The upstream's process is another one now."""
+    ASSUMED = "assumed"
+    """`assumeEndedAfter` passed, which only the owner writes."""
+
+
+MOVES: Mapping[Phase, frozenset[Phase]] = {
+    Phase.FORWARDING: frozenset({Phase.TRACKING, Phase.HELD, Phase.RELEASED}),
+    Phase.TRACKING: frozenset({Phase.HELD, Phase.RELEASED}),
+    Phase.HELD: frozenset({Phase.RELEASED}),
+    Phase.RELEASED: frozenset(),
+}
+RELEASES: Mapping[Phase, frozenset[ReleasedBy]] = {
+    Phase.FORWARDING: frozenset({ReleasedBy.PROOF}),
+    Phase.TRACKING: frozenset({ReleasedBy.PROOF, ReleasedBy.REPLACED}),
+    Phase.HELD: frozenset(ReleasedBy),
+    Phase.RELEASED: frozenset(),
+}
+"""Which cause may release a job in which phase: what still runs cannot be declared ended."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One accepted request. The ledger alone changes it."""
+
+    id: JobId
+    upstream: str
+    resources: tuple[str, ...]
+    phase: Phase
+    since: Instant
+    """When it was admitted."""
+    borrower: str
+    model: str | None
+    process: ProcessIdentity | None
+    why: str = ""
+    """Why it is held."""
+    held_since: Instant | None = None
+    released_by: ReleasedBy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A job as the journal kept it over a restart."""
+
+    id: JobId
+    upstream: str
+    since: Instant
+    why: str
+    borrower: str
+    model: str | None = None
+    process: ProcessIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A job changed phase. `idle`: the resources on which it was the last job; sample them now."""
+
+    job: Job
+    was: Phase
+    idle: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Nothing happened: no such job (any more), or the table of moves has no such move."""
+
+    id: JobId
+    why: str
+
+
+Outcome = Moved | Ignored
+
+
+@dataclass(slots=True)
+class _Claim:
+    """The jobs on one resource by upstream; more than one upstream only by restored holds."""
+
+    jobs: dict[str, int] = field(default_factory=dict)
+    last: tuple[str, str | None] | None = None
+    """Upstream and model of the job that ended last."""
+
+
+class Ledger:
+    """Reservations of one host.
+
+    Args:
+        settings: the upstreams with their resources and slots.
+        board: told when work begins and ends on a resource, asked whether a sample came since.
+    """
+
+    def __init__(self, settings: HostSettings, board: Board) -> None:
+        self._settings = settings
+        self._board = board
+        self._jobs: dict[JobId, Job] = {}
+        self._claims: dict[str, _Claim] = {name: _Claim() for name in settings.resources}
+        self._counts: dict[str, dict[Phase, int]] = {}
+        self._closed: dict[str, Reason] = {}
+        self._next = 1
+
+    def reserve(
+        self,
+        upstream: str,
+        now: Instant,
+        *,
+        borrower: str,
+        model: str | None = None,
+        process: ProcessIdentity | None = None,
+        resident: bool = False,
+    ) -> Job | Refuse:
+        """Take all resources of the upstream for one job, or none.
+
+        Args:
+            upstream: name of a configured upstream.
+            now: when.
+            borrower: name of the token that asks.
+            model: as the request names it.
+            process: identity of the upstream's process, where it is local and known.
+            resident: the gate credited the model as proved resident (`Admit.credited`).
+
+        Returns:
+            The job, or `resource_busy`.
+        """
+        known = self._settings.upstreams[upstream]
+        if upstream in self._closed:
+            return _busy({"cause": "reclaim", "trigger": self._closed[upstream].value})
+        claims = self._claims
+        for name in known.requires:
+            jobs = claims[name].jobs
+            if jobs and (len(jobs) > 1 or jobs.get(upstream, known.slots) >= known.slots):
+                return _busy({"resource": name, "cause": "in_use"})
+        unread = self._unread(known.requires, (upstream, model) if resident else None)
+        if unread:
+            return _busy({"resource": unread[0], "cause": "needs_sample"}, unread)
+        job = Job(
+            JobId(self._next), upstream, known.requires, Phase.FORWARDING, now, borrower, model, process
+        )
+        self._next += 1
+        self._enter(job)
+        return job
+
+    def track(self, job: JobId, now: Instant) -> Outcome:
+        """The exchange ended as it should; the upstream works on."""
+        return self._move(job, Phase.TRACKING, now)
+
+    def hold(self, job: JobId, why: str, now: Instant) -> Outcome:
+        """The exchange ended in a way that proves nothing: keep the resources until something does."""
+        outcome = self._move(job, Phase.HELD, now)
+        if isinstance(outcome, Moved):
+            outcome.job.why = why
+            outcome.job.held_since = now
+        return outcome
+
+    def release(self, job: JobId, by: ReleasedBy, now: Instant) -> Outcome:
+        """The work ended: give its resources back, once."""
+        known = self._jobs.get(job)
+        if known is None:
+            return Ignored(job, "no such job")
+        if by not in RELEASES[known.phase]:
+            return Ignored(job, f"a {known.phase.value} job cannot be released by {by.value}")
+        known.released_by = by
+        return self._move(job, Phase.RELEASED, now)
+
+    def process_seen(self, upstream: str, process: ProcessIdentity, now: Instant) -> tuple[Moved, ...]:
+        """The upstream's process is this one: what another one was doing has ended."""
+        gone = [j for j in self.jobs(upstream) if j.process is not None and j.process != process]
+        return self._release_all(gone, ReleasedBy.REPLACED, now)
+
+    def assume_ended(self, now: Instant) -> tuple[Moved, ...]:
+        """Release the holds that are older than their upstream's `assumeEndedAfter`."""
+        due = [job for job in self.holds() if (at := self._assumed_at(job)) is not None and now >= at]
+        return self._release_all(due, ReleasedBy.ASSUMED, now)
+
+    def next_assumption(self) -> Instant | None:
+        """When `assume_ended` has something to do next."""
+        return min((at for job in self.holds() if (at := self._assumed_at(job)) is not None), default=None)
+
+    def restore(self, holds: Iterable[Hold]) -> None:
+        """Take over what the journal kept. Only at start; holds may exceed an upstream's slots.
+
+        Raises:
+            ValueError: two holds, or a hold and a job, have the same id.
+        """
+        for hold in holds:
+            if hold.id in self._jobs:
+                raise ValueError(f"job {hold.id} is there already")
+            known = self._settings.upstreams.get(hold.upstream)
+            job = Job(
+                hold.id,
+                hold.upstream,
+                known.requires if known is not None else (),
+                Phase.HELD,
+                hold.since,
+                hold.borrower,
+                hold.model,
+                hold.process,
+                hold.why,
+                hold.since,
+            )
+            self._next = max(self._next, hold.id + 1)
+            self._enter(job)
+
+    def close(self, upstream: str, trigger: Reason) -> None:
+        """Admit nothing to the upstream while a reclaim of it is pending."""
+        self._closed[upstream] = trigger
+
+    def reopen(self, upstream: str) -> None:
+        """The reclaim ended."""
+        self._closed.pop(upstream, None)
+
+    def reconfigure(self, settings: HostSettings) -> None:
+        """Take over new settings; jobs keep the resources they have."""
+        self._settings = settings
+        for name in settings.resources:
+            self._claims.setdefault(name, _Claim())
+
+    def job(self, job: JobId) -> Job | None:
+        """The job, while it is not released."""
+        return self._jobs.get(job)
+
+    def jobs(self, upstream: str | None = None) -> Iterator[Job]:
+        """Every job that is not released, oldest first; of one upstream or of all."""
+        return iter([job for job in self._jobs.values() if upstream is None or job.upstream == upstream])
+
+    def active(self, upstream: str) -> frozenset[JobId]:
+        """The upstream's jobs that are not held: what a reclaim can wait for or cut."""
+        return frozenset(job.id for job in self.jobs(upstream) if job.phase is not Phase.HELD)
+
+    def holds(self, upstream: str | None = None) -> Iterator[Job]:
+        """The held jobs, oldest first."""
+        return (job for job in self.jobs(upstream) if job.phase is Phase.HELD)
+
+    def counts(self) -> Mapping[str, Mapping[Phase, int]]:
+        """Jobs by upstream and phase, as live integers; upstreams that never had a job are missing."""
+        return self._counts
+
+    def _unread(self, resources: tuple[str, ...], resident: tuple[str, str | None] | None) -> tuple[str, ...]:
+        needs = self._board.needs_sample
+        return tuple(
+            [
+                name
+                for name in resources
+                if needs(name)
+                and not self._claims[name].jobs
+                and (resident is None or self._claims[name].last != resident)
+            ]
+        )
+
+    def _enter(self, job: Job) -> None:
+        for name in job.resources:
+            jobs = self._claims[name].jobs
+            if not jobs:
+                self._board.work_began(name)
+            jobs[job.upstream] = jobs.get(job.upstream, 0) + 1
+        self._jobs[job.id] = job
+        counts = self._counts.get(job.upstream)
+        if counts is None:
+            counts = self._counts[job.upstream] = dict.fromkeys(_LIVE, 0)
+        counts[job.phase] += 1
+
+    def _move(self, job_id: JobId, to: Phase, now: Instant) -> Outcome:
+        job = self._jobs.get(job_id)
+        if job is None:
+            return Ignored(job_id, "no such job")
+        was = job.phase
+        if to not in MOVES[was]:
+            return Ignored(job_id, f"a {was.value} job cannot become {to.value}")
+        job.phase = to
+        counts = self._counts[job.upstream]
+        counts[was] -= 1
+        if to is not Phase.RELEASED:
+            counts[to] += 1
+            return Moved(job, was)
+        del self._jobs[job_id]
+        return Moved(job, was, self._leave(job, now))
+
+    def _leave(self, job: Job, now: Instant) -> tuple[str, ...]:
+        idle = []
+        for name in job.resources:
+            claim = self._claims[name]
+            left = claim.jobs[job.upstream] - 1
+            claim.last = (job.upstream, job.model)
+            if left:
+                claim.jobs[job.upstream] = left
+                continue
+            del claim.jobs[job.upstream]
+            if not claim.jobs:
+                self._board.work_ended(name, now)
+                idle.append(name)
+        return tuple(idle)
+
+    def _release_all(self, jobs: Iterable[Job], by: ReleasedBy, now: Instant) -> tuple[Moved, ...]:
+        outcomes = [self.release(job.id, by, now) for job in jobs]
+        return tuple(outcome for outcome in outcomes if isinstance(outcome, Moved))
+
+    def _assumed_at(self, job: Job) -> Instant | None:
+        known = self._settings.upstreams.get(job.upstream)
+        after: Seconds | None = known.assume_ended_after if known is not None else None
+        return None if after is None or job.held_since is None else Instant(job.held_since + after)
+
+
+_LIVE = (Phase.FORWARDING, Phase.TRACKING, Phase.HELD)
+
+
+def _busy(detail: dict[str, object], needs_sample: tuple[str, ...] = ()) -> Refuse:
+    return Refuse(Reason.RESOURCE_BUSY, BUSY_HINT, detail, 7, needs_sample)

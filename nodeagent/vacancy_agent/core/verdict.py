@@ -1,0 +1,51 @@
+"""Answers of admission: a refusal is a value, never an exception.
+
+Usage: `gate` and `ledger` return `Admit` or `Refuse`; the proxy turns a `Refuse` into the reply of
+`interfaces.md` ("refusal"). `detail` carries measured numbers and names out of the configuration, never
+anything about a person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from vacancy_agent.core.facts import MiB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vacancy_api.reasons import Reason
+
+NO_DETAIL: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The gate's yes."""
+
+    charged: MiB = MiB(0)
+    """Free memory the request was charged with by its model's footprint (step 6)."""
+    credited: bool = False
+    """The model was proved resident, so `residentMinFreeMiB` was charged; pass it on to the ledger."""
+    credit: str = ""
+    """Why a credit applied or did not, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """A no with its reason code and a hint in whole seconds (at least 1) for Retry-After."""
+
+    reason: Reason
+    retry_after: int
+    detail: Mapping[str, object] = field(default_factory=lambda: NO_DETAIL)
+    step: int = 0
+    """Number of the gate's step that refused; 7 is the ledger."""
+    needs_sample: tuple[str, ...] = ()
+    """Resources whose capacity must be read once more before this refusal can turn into a yes."""
+    needs_residency: bool = False
+    """Only the age of the residency observation stood against a credit: observe once and decide again."""
+
+
+Verdict = Admit | Refuse
