@@ -27,7 +27,7 @@ class PresenceSource(Protocol):
         ...
 
     async def watch(self, changed: Callable[[], None], sleep: Callable[[bool], None]) -> None:
-        """Run for ever: call `changed` when a sample is worth taking, `sleep` around a suspend (True, False)."""
+        """Run for ever: `changed()` when a sample is worth taking, `sleep(True)` before suspend, False after."""
         ...
 
     def close(self) -> None:
