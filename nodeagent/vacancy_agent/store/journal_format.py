@@ -1,7 +1,7 @@
 """How a hold looks on disk, and what a file found at start means. Pure: bytes in, decisions out.
 
 Invariant: whatever happens to the bytes, a job that may still run keeps its upstream held. A slot is free
-only when it *is* the free image, checksum included; zeroed, torn or flipped bytes are a hold, never a vacancy.
+only when it *is* the free image, checksum included; zeroed, torn or flipped bytes are a hold, no vacancy.
 The failure this prevents is a lost hold: new work admitted beside work that nobody waits for any more.
 
 Option rejected: zeroes for a free slot. A page that the file system lost would then read as "nothing runs".

@@ -1,0 +1,253 @@
+"""What may take milliseconds: the owner's switches at the machine, and usage per borrower and day.
+
+Invariant: no call of the event loop waits for the disk. Reads come from memory (the file is read once, at
+start); writes go through one thread, in order. A commit waits for the disk, which takes tens of milliseconds
+on a bad day, and in that time no stream would be cut; hence a thread, and not a short write on the loop.
+
+A switch is on the disk when its call returns. Usage is written every `FLUSH_S` and at the end: a kill loses
+at most that much of it. A file that SQLite cannot read is renamed, and the agent starts with an empty one:
+lending does not depend on it, but a pause that was in it is lost, so the message says that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from vacancy_agent.core.facts import WallTime
+from vacancy_agent.core.lending import LocalPause
+from vacancy_agent.store.errors import StoreError
+from vacancy_agent.store.schema import MIGRATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+FLUSH_S = 10.0
+KEEP_DAYS = 400
+LENDING = "lending"
+_RESOURCE = "resource/"
+_SIDE_FILES = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one borrower used."""
+
+    requests: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.requests + other.requests, self.seconds + other.seconds, self.tokens + other.tokens)
+
+
+@dataclass(slots=True)
+class LocalSwitches:
+    """The owner's switches, as they are on the disk."""
+
+    pause: LocalPause | None = None
+    lending: bool = True
+    resources: dict[str, bool] = field(default_factory=dict)
+    """Resources that were switched; one that is not named follows its specification."""
+
+
+class LocalStore:
+    """One agent's SQLite file. Use it on one event loop; `keep` is its background task."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file, and read what it says.
+
+        Raises:
+            StoreError: it can neither be used nor set aside (full disk, no permission, newer version).
+        """
+        self._path = path
+        self.set_aside: Path | None = None
+        """Where a file that could not be read went, for the start's message."""
+        self._db = self._open()
+        self.switches = _read_switches(self._db)
+        self._usage = _read_usage(self._db)
+        self._pending: dict[tuple[str, str], Usage] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")
+
+    async def set_pause(self, pause: LocalPause | None) -> None:
+        """Pause lending at this machine, or end the pause; on the disk when this returns.
+
+        Raises:
+            StoreError: it could not be written; the switch is as before.
+        """
+        await self._write([("DELETE FROM pause", ())])
+        if pause is not None:
+            await self._write([("INSERT INTO pause (one, until) VALUES (1, ?)", (pause.until,))])
+        self.switches.pause = pause
+
+    async def set_lending(self, enabled: bool) -> None:
+        """Set the global switch; on the disk when this returns.
+
+        Raises:
+            StoreError: it could not be written; the switch is as before.
+        """
+        await self._write([_switch(LENDING, enabled)])
+        self.switches.lending = enabled
+
+    async def set_resource(self, resource: str, enabled: bool) -> None:
+        """Set one resource's switch; on the disk when this returns.
+
+        Raises:
+            StoreError: it could not be written; the switch is as before.
+        """
+        await self._write([_switch(_RESOURCE + resource, enabled)])
+        self.switches.resources[resource] = enabled
+
+    def add_usage(self, day: str, borrower: str, usage: Usage) -> None:
+        """Count a finished job; in memory, written by `keep`. `day` is an ISO date, local to the machine."""
+        key = (day, borrower)
+        self._usage[key] = self._usage.get(key, Usage()) + usage
+        self._pending[key] = self._pending.get(key, Usage()) + usage
+
+    def usage(self, day: str) -> Mapping[str, Usage]:
+        """Usage of each borrower on that day."""
+        return {borrower: usage for (at, borrower), usage in self._usage.items() if at == day}
+
+    async def flush(self) -> None:
+        """Write the usage counted so far.
+
+        Raises:
+            StoreError: it could not be written; it is kept, and tried again at the next call.
+        """
+        pending, self._pending = self._pending, {}
+        try:
+            await self._write([_count(day, borrower, usage) for (day, borrower), usage in pending.items()])
+        except StoreError:
+            for key, usage in pending.items():
+                self._pending[key] = self._pending.get(key, Usage()) + usage
+            raise
+
+    async def keep(self, failed: Callable[[StoreError], None]) -> None:
+        """Write usage every `FLUSH_S`, until cancelled. `failed` is told of a write that did not succeed."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            try:
+                await self.flush()
+            except StoreError as error:
+                failed(error)
+
+    async def close(self) -> None:
+        """Write what is left and close the file."""
+        with contextlib.suppress(StoreError):
+            await self.flush()
+        await self._in_thread(self._db.close)
+        self._thread.shutdown()
+
+    async def _write(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        if statements:
+            await self._in_thread(lambda: self._commit(statements))
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot write {self._path}: {error}") from error
+
+    def _commit(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        with self._db:
+            for text, values in statements:
+                self._db.execute(text, values)
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return _connect(self._path)
+        except sqlite3.DatabaseError as error:
+            if isinstance(
+                error, sqlite3.OperationalError
+            ):  # full disk, permissions, locked: the content is fine
+                raise StoreError(f"cannot open {self._path}: {error}") from error
+        self.set_aside = self._move_aside()
+        try:
+            return _connect(self._path)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot make {self._path}: {error}") from error
+
+    def _move_aside(self) -> Path:
+        number = 1
+        while (target := self._path.with_name(f"{self._path.name}.damaged-{number}")).exists():
+            number += 1
+        try:
+            for suffix in _SIDE_FILES:
+                source = self._path.with_name(self._path.name + suffix)
+                if source.exists():
+                    source.replace(target.with_name(target.name + suffix))
+        except OSError as error:
+            raise StoreError.of("set aside", self._path, error) from error
+        return target
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        if db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("quick_check found damage")
+        _migrate(db, path)
+    except (sqlite3.Error, StoreError):
+        db.close()
+        raise
+    return db
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{path} was written by a newer vacancy (version {version}): use that one, or move it"
+        )
+    for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
+        with db:
+            db.execute("BEGIN")
+            for statement in step:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+
+
+def _read_switches(db: sqlite3.Connection) -> LocalSwitches:
+    switches = LocalSwitches()
+    row = db.execute("SELECT until FROM pause").fetchone()
+    if row is not None:
+        switches.pause = LocalPause(None if row[0] is None else WallTime(row[0]))
+    for name, enabled in db.execute("SELECT name, enabled FROM switch"):
+        if name == LENDING:
+            switches.lending = bool(enabled)
+        elif name.startswith(_RESOURCE):
+            switches.resources[name.removeprefix(_RESOURCE)] = bool(enabled)
+    return switches
+
+
+def _read_usage(db: sqlite3.Connection) -> dict[tuple[str, str], Usage]:
+    """Recent days; older ones are dropped from the file."""
+    with db:
+        db.execute(
+            "DELETE FROM usage WHERE day NOT IN (SELECT DISTINCT day FROM usage ORDER BY day DESC LIMIT ?)",
+            (KEEP_DAYS,),
+        )
+    rows = db.execute("SELECT day, borrower, requests, seconds, tokens FROM usage")
+    return {
+        (day, borrower): Usage(requests, seconds, tokens) for day, borrower, requests, seconds, tokens in rows
+    }
+
+
+def _switch(name: str, enabled: bool) -> tuple[str, tuple[object, ...]]:
+    return "INSERT OR REPLACE INTO switch (name, enabled) VALUES (?, ?)", (name, int(enabled))
+
+
+def _count(day: str, borrower: str, usage: Usage) -> tuple[str, tuple[object, ...]]:
+    return (
+        "INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, borrower) DO UPDATE SET"
+        " requests = requests + excluded.requests, seconds = seconds + excluded.seconds,"
+        " tokens = tokens + excluded.tokens",
+        (day, borrower, usage.requests, usage.seconds, usage.tokens),
+    )
