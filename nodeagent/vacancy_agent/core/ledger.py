@@ -22,10 +22,10 @@ Whoever reserves must have asked the gate in the same turn of the loop, and afte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING
 
 from vacancy_agent.core.facts import Instant
+from vacancy_agent.core.job import MOVES, RELEASES, Ignored, Job, JobId, Moved, Phase, ReleasedBy
 from vacancy_agent.core.verdict import Refuse
 from vacancy_api.reasons import Reason
 
@@ -34,102 +34,11 @@ if TYPE_CHECKING:
 
     from vacancy_agent.core.board import Board
     from vacancy_agent.core.facts import ProcessIdentity, Seconds
+    from vacancy_agent.core.job import Hold, Outcome
     from vacancy_agent.core.settings import HostSettings
 
-JobId = NewType("JobId", int)
 BUSY_HINT = 2
 """Seconds; Retry-After of `resource_busy`."""
-
-
-class Phase(StrEnum):
-    """Where a job is."""
-
-    FORWARDING = "forwarding"
-    """Its exchange with the upstream is under way."""
-    TRACKING = "tracking"
-    """Its exchange ended as it should, and the upstream still works on it (ComfyUI's queue)."""
-    HELD = "held"
-    """Its exchange ended otherwise; nothing has proved yet that the work did."""
-    RELEASED = "released"
-
-
-class ReleasedBy(StrEnum):
-    """What ended a job."""
-
-    PROOF = "proof"
-    """A terminal reply, or the dialect's own proof; also: nothing was ever sent."""
-    ADMINISTRATOR = "administrator"
-    REPLACED = "replaced"
-    """The upstream's process is another one now."""
-    ASSUMED = "assumed"
-    """`assumeEndedAfter` passed, which only the owner writes."""
-
-
-MOVES: Mapping[Phase, frozenset[Phase]] = {
-    Phase.FORWARDING: frozenset({Phase.TRACKING, Phase.HELD, Phase.RELEASED}),
-    Phase.TRACKING: frozenset({Phase.HELD, Phase.RELEASED}),
-    Phase.HELD: frozenset({Phase.RELEASED}),
-    Phase.RELEASED: frozenset(),
-}
-RELEASES: Mapping[Phase, frozenset[ReleasedBy]] = {
-    Phase.FORWARDING: frozenset({ReleasedBy.PROOF}),
-    Phase.TRACKING: frozenset({ReleasedBy.PROOF, ReleasedBy.REPLACED}),
-    Phase.HELD: frozenset(ReleasedBy),
-    Phase.RELEASED: frozenset(),
-}
-"""Which cause may release a job in which phase: what still runs cannot be declared ended."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """One accepted request. The ledger alone changes it."""
-
-    id: JobId
-    upstream: str
-    resources: tuple[str, ...]
-    phase: Phase
-    since: Instant
-    """When it was admitted."""
-    borrower: str
-    model: str | None
-    process: ProcessIdentity | None
-    why: str = ""
-    """Why it is held."""
-    held_since: Instant | None = None
-    released_by: ReleasedBy | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A job as the journal kept it over a restart."""
-
-    id: JobId
-    upstream: str
-    since: Instant
-    why: str
-    borrower: str
-    model: str | None = None
-    process: ProcessIdentity | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A job changed phase. `idle`: the resources on which it was the last job; sample them now."""
-
-    job: Job
-    was: Phase
-    idle: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    """Nothing happened: no such job (any more), or the table of moves has no such move."""
-
-    id: JobId
-    why: str
-
-
-Outcome = Moved | Ignored
 
 
 @dataclass(slots=True)
@@ -235,30 +144,18 @@ class Ledger:
         """When `assume_ended` has something to do next."""
         return min((at for job in self.holds() if (at := self._assumed_at(job)) is not None), default=None)
 
-    def restore(self, holds: Iterable[Hold]) -> None:
+    def restore(self, holds: Iterable[Hold]) -> tuple[Job, ...]:
         """Take over what the journal kept. Only at start; holds may exceed an upstream's slots.
+
+        Returns:
+            The jobs in the order of `holds`.
 
         Raises:
             ValueError: two holds, or a hold and a job, have the same id.
         """
-        for hold in holds:
-            if hold.id in self._jobs:
-                raise ValueError(f"job {hold.id} is there already")
-            known = self._settings.upstreams.get(hold.upstream)
-            job = Job(
-                hold.id,
-                hold.upstream,
-                known.requires if known is not None else (),
-                Phase.HELD,
-                hold.since,
-                hold.borrower,
-                hold.model,
-                hold.process,
-                hold.why,
-                hold.since,
-            )
-            self._next = max(self._next, hold.id + 1)
-            self._enter(job)
+        kept = tuple(holds)
+        self._next = max([self._next, *(hold.id + 1 for hold in kept if hold.id is not None)])
+        return tuple(self._restored(hold) for hold in kept)
 
     def close(self, upstream: str, trigger: Reason) -> None:
         """Admit nothing to the upstream while a reclaim of it is pending."""
@@ -293,6 +190,29 @@ class Ledger:
     def counts(self) -> Mapping[str, Mapping[Phase, int]]:
         """Jobs by upstream and phase, as live integers; upstreams that never had a job are missing."""
         return self._counts
+
+    def _restored(self, hold: Hold) -> Job:
+        known = self._settings.upstreams.get(hold.upstream)
+        job = Job(
+            id=self._new_id() if hold.id is None else hold.id,
+            upstream=hold.upstream,
+            resources=() if known is None else known.requires,
+            phase=Phase.HELD,
+            since=hold.since,
+            borrower=hold.borrower,
+            model=hold.model,
+            process=hold.process,
+            why=hold.why,
+            held_since=hold.since,
+        )
+        if job.id in self._jobs:
+            raise ValueError(f"job {job.id} is there already")
+        self._enter(job)
+        return job
+
+    def _new_id(self) -> JobId:
+        self._next += 1
+        return JobId(self._next - 1)
 
     def _unread(self, resources: tuple[str, ...], resident: tuple[str, str | None] | None) -> tuple[str, ...]:
         needs = self._board.needs_sample

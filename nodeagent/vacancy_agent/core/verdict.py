@@ -12,11 +12,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from vacancy_agent.core.facts import MiB
+from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from vacancy_api.reasons import Reason
 
 NO_DETAIL: Mapping[str, object] = MappingProxyType({})
 
@@ -49,3 +48,18 @@ class Refuse:
 
 
 Verdict = Admit | Refuse
+
+_SENTENCES: dict[Reason, str] = {
+    Reason.LENDING_DISABLED: "lending is switched off on this host",
+    Reason.OWNER_ACTIVE: "the owner of this host is using it, or may be",
+    Reason.RESOURCE_DISABLED: "a resource this upstream needs is switched off",
+    Reason.RESOURCE_UNMEASURED: "a resource this upstream needs could not be measured",
+    Reason.INSUFFICIENT_CAPACITY: "a resource this upstream needs has too little room",
+    Reason.RESOURCE_PRESSURED: "the owner's own work loads a resource this upstream needs",
+    Reason.RESOURCE_BUSY: "a resource this upstream needs is in use by other borrowed work",
+}
+
+
+def sentence(refusal: Refuse) -> str:
+    """The refusal in words for the borrower; says nothing about a person beyond `owner_active` itself."""
+    return _SENTENCES[refusal.reason]
