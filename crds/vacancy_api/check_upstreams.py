@@ -9,6 +9,7 @@ from vacancy_api.loose import Problem, entries, mapping, number, repeated, text,
 
 YIELDING: frozenset[str] = frozenset({"ollama", "comfyui"})
 """Dialects whose servers can be asked to unload: `yieldOnVeto` is true there and refused elsewhere."""
+_DIALECTS = YIELDING | {"llamacpp", "openai", "chatterbox"}
 _RESIDENT_OVER = "is more than minFreeMiB: a loaded model needs no more than one that has to be loaded"
 Upstream = Mapping[object, object]
 
@@ -60,7 +61,7 @@ def _unknown_resource(name: str, names: set[str]) -> str:
 
 def _dialect(item: Upstream) -> Iterator[Problem]:
     dialect = text(item, "dialect")
-    if dialect is None:
+    if dialect not in _DIALECTS:
         return
     if item.get("yieldOnVeto") is True and dialect not in YIELDING:
         yield Problem(

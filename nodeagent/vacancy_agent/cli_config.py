@@ -1,0 +1,100 @@
+"""`vacancy config check FILE...`: judges manifests without an agent or a cluster.
+
+For people, one line per error that says where and what to change; with `--json`, the same as data. A manifest
+that passes here is one that an agent starts with and the API server accepts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vacancy_api.advice import advice
+from vacancy_api.manifest import ManifestInvalid, load_manifest
+from vacancy_api.yaml_document import MAX_BYTES
+
+if TYPE_CHECKING:
+    import argparse
+
+    from vacancy_api.lending_host import LendingHost
+    from vacancy_api.problems import FieldError
+
+OK = 0
+WRONG_INPUT = 2
+
+Subparsers = Any
+"""What `ArgumentParser.add_subparsers` returns; argparse keeps its class to itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be said about one file."""
+
+    file: str
+    host: LendingHost | None
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[FieldError, ...] = ()
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Adds `config check` to the command line; `args.run` is then `run`."""
+    config = subparsers.add_parser("config", help="work with LendingHost manifests")
+    commands = config.add_subparsers(dest="config_command", required=True, metavar="COMMAND")
+    check: argparse.ArgumentParser = commands.add_parser(
+        "check",
+        help="judge manifests: every error with its path, and what to change",
+        description="Judges LendingHost manifests. Exit code 0: all are valid; 2: at least one is not.",
+    )
+    check.add_argument("files", nargs="+", metavar="FILE", help="manifest to judge; - is standard input")
+    check.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    check.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judges `args.files`; returns the exit code: 0 all valid, 2 wrong input."""
+    verdicts = [judge(file) for file in args.files]
+    if args.json:
+        print(json.dumps([_as_data(verdict) for verdict in verdicts], indent=2))
+    else:
+        for verdict in verdicts:
+            print("\n".join(_lines(verdict)))
+    return WRONG_INPUT if any(verdict.errors for verdict in verdicts) else OK
+
+
+def judge(file: str) -> Verdict:
+    """The verdict on one file; `-` reads standard input."""
+    try:
+        host = load_manifest(sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else Path(file))
+    except ManifestInvalid as invalid:
+        return Verdict(_name(file), None, errors=invalid.errors)
+    return Verdict(_name(file), host, warnings=tuple(advice(host)))
+
+
+def _name(file: str) -> str:
+    return "<stdin>" if file == "-" else file
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    if verdict.host is None:
+        return [f"{verdict.file}: {error}" for error in verdict.errors]
+    spec = verdict.host.spec
+    counts = f"{_count(len(spec.upstreams), 'upstream')}, {_count(len(spec.resources), 'resource')}"
+    first = f"{verdict.file}: ok (host {verdict.host.metadata.name}: {counts})"
+    return [first, *(f"{verdict.file}: warning: {warning}" for warning in verdict.warnings)]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _as_data(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "file": verdict.file,
+        "ok": not verdict.errors,
+        "host": verdict.host.metadata.name if verdict.host else None,
+        "errors": [asdict(error) for error in verdict.errors],
+        "warnings": [asdict(warning) for warning in verdict.warnings],
+    }
