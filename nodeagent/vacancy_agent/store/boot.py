@@ -22,8 +22,13 @@ def boot_id() -> str:
     Raises:
         StoreError: it cannot be read.
     """
-    if sys.platform != "linux":
+    if sys.platform == "linux":
+        return _linux_boot_id()
+    else:  # noqa: RET505 - mypy leaves out a branch of another platform, not what follows one
         return f"booted-at-{round(psutil.boot_time() / _GRAIN_S)}"
+
+
+def _linux_boot_id() -> str:
     try:
         return LINUX_BOOT_ID.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

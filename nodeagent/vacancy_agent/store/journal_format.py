@@ -215,7 +215,7 @@ def recover(image: bytes, *, upstream: str, boot_id: str, local: bool, capacity:
     stopped_unseen = header is None or (header.boot_id != boot_id and not header.clean)
     if (stopped_unseen or found < named) and not any(hold.cause is HoldCause.UNSEEN for hold in holds):
         holds += _add_unseen(fresh, holds)
-    return Recovery(fresh, tuple(holds))
+    return Recovery(fresh, tuple(sorted(holds, key=lambda hold: hold.slot)))
 
 
 def slot_range(index: int) -> slice:

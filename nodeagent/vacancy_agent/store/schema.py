@@ -4,10 +4,13 @@ from __future__ import annotations
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        "CREATE TABLE pause (one INTEGER PRIMARY KEY CHECK (one = 1), until REAL)",
-        "CREATE TABLE switch (name TEXT PRIMARY KEY, enabled INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE pause (one INTEGER PRIMARY KEY CHECK (one = 1), until REAL) STRICT",
+        "CREATE TABLE switch (name TEXT PRIMARY KEY, enabled INTEGER NOT NULL) STRICT, WITHOUT ROWID",
         "CREATE TABLE usage (day TEXT NOT NULL, borrower TEXT NOT NULL, requests INTEGER NOT NULL,"
-        " seconds REAL NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (day, borrower)) WITHOUT ROWID",
+        " seconds REAL NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (day, borrower)) STRICT, WITHOUT ROWID",
     ),
 )
-"""Step n leads from `user_version` n to n + 1. Append; never edit a step that was released."""
+"""Step n leads from `user_version` n to n + 1. Append; never edit a step that was released.
+
+STRICT, so that the check at start meets values of a wrong type.
+"""

@@ -80,9 +80,10 @@ class LocalStore:
         Raises:
             StoreError: it could not be written; the switch is as before.
         """
-        await self._write([("DELETE FROM pause", ())])
+        statements: list[tuple[str, tuple[object, ...]]] = [("DELETE FROM pause", ())]
         if pause is not None:
-            await self._write([("INSERT INTO pause (one, until) VALUES (1, ?)", (pause.until,))])
+            statements.append(("INSERT INTO pause (one, until) VALUES (1, ?)", (pause.until,)))
+        await self._write(statements)
         self.switches.pause = pause
 
     async def set_lending(self, enabled: bool) -> None:
@@ -162,9 +163,7 @@ class LocalStore:
         try:
             return _connect(self._path)
         except sqlite3.DatabaseError as error:
-            if isinstance(
-                error, sqlite3.OperationalError
-            ):  # full disk, permissions, locked: the content is fine
+            if isinstance(error, sqlite3.OperationalError):  # disk, permissions, locks: no damage
                 raise StoreError(f"cannot open {self._path}: {error}") from error
         self.set_aside = self._move_aside()
         try:
@@ -188,6 +187,7 @@ class LocalStore:
 
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, check_same_thread=False)
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")

@@ -121,8 +121,11 @@ def default_state_dir() -> Path:
     """Where an agent keeps its state when it is not told: the system's place for root, else the user's."""
     if sys.platform == "win32":
         return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "Vacancy"
-    if os.geteuid() == 0:
-        return Path("/var/lib/vacancy")
+    else:  # noqa: RET505 - mypy leaves out a branch of another platform, not what follows one
+        return Path("/var/lib/vacancy") if os.geteuid() == 0 else _home_state()
+
+
+def _home_state() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "vacancy"
 
 

@@ -123,15 +123,12 @@ async def test_what_cannot_be_written_is_kept_and_tried_again(
     with pytest.raises(StoreError, match="locked"):
         await store.set_lending(enabled=False)
     assert store.switches.lending
-    failures: list[StoreError] = []
     monkeypatch.setattr(module, "FLUSH_S", 0.01)
+    failed = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(store.keep(failures.append))
-        while not failures:
-            await asyncio.sleep(0.01)
+        task = group.create_task(store.keep(lambda _: failed.set()))
+        await failed.wait()
         other.execute("ROLLBACK")
-        while store._pending:
-            await asyncio.sleep(0.01)
         task.cancel()
     other.close()
     await store.close()
