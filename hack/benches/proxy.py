@@ -1,0 +1,99 @@
+"""`hack/bench proxy`: the whole agent as a borrower meets it, against nginx and others.
+
+POST of 1 KB with a bearer token, `slots` 512 and limits to match, gate, ledger, journal and metrics on. A run
+with a single refusal measures refusals, so it is an error.
+"""
+
+from __future__ import annotations
+
+import pstats
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from benches import nginx, wrk
+from benches.agent import start_agent
+from benches.parts import Lab, free_port, python_module
+from benches.peers import PEERS
+from benches.proxy_streams import StreamBench
+from benches.throughput import AGENT, DIRECT, NGINX, report_throughput
+from benches.wrk import Target
+
+if TYPE_CHECKING:
+    import argparse
+
+    from benches.agent import Agent
+    from benches.report import Report
+
+GROUPS = ("throughput", "streams", "delay", "cancel", "gone", "body")
+PROFILE_LINES = 45
+PROFILE_S = 5
+
+
+def run_proxy(report: Report, options: argparse.Namespace) -> None:
+    """Measure the groups asked for, each with parts of its own."""
+    lacking = [name for name, found in (("nginx", nginx.program()), ("wrk", wrk.program())) if not found]
+    if options.profile:
+        profile(report)
+        return
+    groups = options.only or GROUPS
+    if "throughput" in groups:
+        if lacking:
+            for key in ("rps_c1_nginx", "rps_c32_nginx", "rps_c256_nginx", "added_p50_c1_nginx"):
+                report.miss(key, f"{' and '.join(lacking)} not installed")
+        else:
+            throughput(report, quick=options.quick)
+    streaming = [group for group in groups if group != "throughput"]
+    if streaming:
+        streams(report, streaming, quick=options.quick)
+
+
+def throughput(report: Report, *, quick: bool) -> None:
+    """Requests a second and added latency, all targets in one interleaved run."""
+    with Lab() as lab:
+        upstream = nginx.start_upstream(lab)
+        agent = start_agent(lab, upstream)
+        targets = [
+            Target(AGENT, agent.port, agent.borrow),
+            Target(NGINX, nginx.start_proxy(lab, upstream)),
+            Target(DIRECT, upstream),
+        ]
+        for peer in PEERS:
+            if peer.find():
+                targets.append(peer.start(lab, upstream))
+            else:
+                report.miss(f"rps_c32_{peer.name}", peer.how_to_get())
+        rounds, seconds = (3, 1) if quick else (7, 3)
+        report_throughput(report, targets, lab.directory, rounds=rounds, seconds=seconds)
+
+
+def streams(report: Report, groups: list[str], *, quick: bool) -> None:
+    """Everything that needs paced streams."""
+    with Lab() as lab:
+        upstream = free_port()
+        lab.start("paced", python_module("benches.paced", str(upstream)), port=upstream, core=lab.load_core)
+        agent = start_agent(lab, upstream)
+        bench = StreamBench(report, lab, agent, upstream, quick=quick)
+        uvloop.run(bench.run(groups))
+
+
+def profile(report: Report) -> None:
+    """Where the time of a request goes: the agent under a profiler, 32 connections."""
+    with Lab() as lab:
+        upstream = nginx.start_upstream(lab)
+        output = lab.directory / "agent.prof"
+        agent = start_agent(lab, upstream, profile_to=output)
+        load = wrk.run(
+            Target(AGENT, agent.port, agent.borrow),
+            connections=32,
+            seconds=PROFILE_S,
+            directory=lab.directory,
+        )
+        report.note(f"{load.per_second:,.0f} requests/s under the profiler, which slows Python calls most")
+        stop_and_print(agent, str(output))
+
+
+def stop_and_print(agent: Agent, output: str) -> None:
+    """End the agent, so that the profile is written, and print the functions with the most time of their own."""
+    agent.part.stop()
+    pstats.Stats(output).strip_dirs().sort_stats("tottime").print_stats(PROFILE_LINES)
