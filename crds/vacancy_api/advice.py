@@ -67,7 +67,11 @@ def _sharing(spec: LendingHostSpec) -> Iterator[FieldError]:
 
 
 def _upstream(item: UpstreamSpec, spec: LendingHostSpec) -> Iterator[tuple[str, str]]:
-    kinds = {resource.name: resource.type for resource in spec.resources}
+    unguarded = {
+        resource.name
+        for resource in spec.resources
+        if resource.type != "cpu" and resource.capacity.min_free_mib == 0
+    }
     target = parse_target(item.target)
     if item.dialect == "comfyui":
         yield (
@@ -84,13 +88,13 @@ def _upstream(item: UpstreamSpec, spec: LendingHostSpec) -> Iterator[tuple[str, 
     if item.assume_ended_after is not None:
         yield (
             ".assumeEndedAfter",
-            f"frees a resource {item.assume_ended_after} after a broken request, even if the server still works",
+            f"frees a resource {item.assume_ended_after} after a broken request, even if it is still at work",
         )
-    if kinds.get(item.resource) in {"nvidia", "amd", "memory"} and item.models.default.min_free_mib == 0:
+    if item.resource in unguarded and item.models.default.min_free_mib == 0:
         yield (
             ".models.default.minFreeMiB",
-            "is 0: a model without an item is admitted however little memory is free",
+            "is 0, and so is the resource's: a model without an item is admitted however little is free",
         )
     for index, model in enumerate(item.models.items):
-        if model.min_free_mib == 0:
+        if item.resource in unguarded and model.min_free_mib == 0:
             yield f".models.items[{index}].minFreeMiB", "is 0: the model is admitted however little is free"
