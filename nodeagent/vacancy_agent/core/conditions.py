@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vacancy_agent.core.board import Board
-    from vacancy_agent.core.facts import Instant, WallTime
+    from vacancy_agent.core.facts import Instant, Presence, WallTime
     from vacancy_agent.core.lendable import Lendable
 
 _SHOWN_ERRORS = 20
@@ -105,17 +105,21 @@ def _presence(board: Board, now: Instant) -> tuple[Status, str, str]:
         return Status.FALSE, "Unreadable", reading.why
     if isinstance(reading, Stale) or now - reading.at > board.settings.sampling.stale_after:
         return Status.FALSE, "Stale", "the last presence sample is too old"
-    if reading.value.hint_missing:
+    return _sampled(reading.value, headless=board.settings.owner.headless)
+
+
+def _sampled(presence: Presence, *, headless: bool) -> tuple[Status, str, str]:
+    if presence.hint_missing:
         return Status.FALSE, "IdleHintNeverReported", _HINT_MISSING
-    if reading.value.evidence is Evidence.UNCLEAR:
-        return Status.FALSE, "IncompleteEvidence", reading.value.why
-    if reading.value.evidence is Evidence.UNSUPPORTED:
+    if presence.evidence is Evidence.UNCLEAR:
+        return Status.FALSE, "IncompleteEvidence", presence.why
+    if presence.evidence is Evidence.UNSUPPORTED:
         return (
             Status.UNKNOWN,
             "Unsupported",
             "this platform has no presence backend; presence does not refuse",
         )
-    if board.settings.owner.headless:
+    if headless:
         return Status.TRUE, "Headless", "nobody works at this machine, by configuration"
     return Status.TRUE, "Reporting", "presence is read"
 

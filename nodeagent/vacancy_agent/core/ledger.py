@@ -14,7 +14,7 @@ Usage::
     got.id, got.phase                 # a Job; write the journal slot, forward
     ledger.release(got.id, ReleasedBy.PROOF, now)      # Moved | Ignored, never raises
     ledger.hold(got.id, "client gone", now)            # keeps its resources until a proof
-    ledger.restore(holds)                              # at start, from the journal
+    ledger.restore(holds, now)                         # at start, from the journal
 
 Whoever reserves must have asked the gate in the same turn of the loop, and after a wait asks it again.
 """
@@ -144,8 +144,10 @@ class Ledger:
         """When `assume_ended` has something to do next."""
         return min((at for job in self.holds() if (at := self._assumed_at(job)) is not None), default=None)
 
-    def restore(self, holds: Iterable[Hold]) -> tuple[Job, ...]:
+    def restore(self, holds: Iterable[Hold], now: Instant) -> tuple[Job, ...]:
         """Take over what the journal kept. Only at start; holds may exceed an upstream's slots.
+
+        They count as held from `now`: nobody watched the upstream before.
 
         Returns:
             The jobs in the order of `holds`.
@@ -155,7 +157,7 @@ class Ledger:
         """
         kept = tuple(holds)
         self._next = max([self._next, *(hold.id + 1 for hold in kept if hold.id is not None)])
-        return tuple(self._restored(hold) for hold in kept)
+        return tuple(self._restored(hold, now) for hold in kept)
 
     def close(self, upstream: str, trigger: Reason) -> None:
         """Admit nothing to the upstream while a reclaim of it is pending."""
@@ -191,7 +193,7 @@ class Ledger:
         """Jobs by upstream and phase, as live integers; upstreams that never had a job are missing."""
         return self._counts
 
-    def _restored(self, hold: Hold) -> Job:
+    def _restored(self, hold: Hold, now: Instant) -> Job:
         known = self._settings.upstreams.get(hold.upstream)
         job = Job(
             id=self._new_id() if hold.id is None else hold.id,
@@ -203,7 +205,7 @@ class Ledger:
             model=hold.model,
             process=hold.process,
             why=hold.why,
-            held_since=hold.since,
+            held_since=now,
         )
         if job.id in self._jobs:
             raise ValueError(f"job {job.id} is there already")
