@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+pytest_plugins = ["standins.fixtures_nvidia_smi"]
+
 # looptime asks the policy for a loop in tests that have none; the policy of Python < 3.12 then makes one that
 # nobody closes, and the warning about it fails some innocent test later.
 asyncio.set_event_loop(None)

@@ -27,7 +27,7 @@ class PresenceSource(Protocol):
         ...
 
     async def watch(self, changed: Callable[[], None], sleep: Callable[[bool], None]) -> None:
-        """Run for ever: `changed()` when a sample is worth taking, `sleep(True)` before suspend, False after."""
+        """Run for ever; tell when a sample is worth taking, and before (True) and after (False) a suspend."""
         ...
 
     def close(self) -> None:
