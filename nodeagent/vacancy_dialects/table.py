@@ -30,7 +30,7 @@ class DuplicateRouteError(ValueError):
 
 
 class RouteTable:
-    """The compiled rows of one dialect. Immutable; `classify` allocates only for paths not written as listed."""
+    """The compiled rows of one dialect. Immutable; only a path not written as listed costs an allocation."""
 
     def __init__(self, dialect: str, rows: Iterable[Route]) -> None:
         self.dialect = dialect

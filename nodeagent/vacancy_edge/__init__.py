@@ -1,1 +1,22 @@
 """What stands at a border, for agent and gateway alike: tokens, body budget, judged body, refusals."""
+
+from __future__ import annotations
+
+from vacancy_edge import refusals
+from vacancy_edge.budget import Budget
+from vacancy_edge.judged import Judged, judge_body, judge_head
+from vacancy_edge.refusal import Refusal, refusal_reply
+from vacancy_edge.tokens import Principal, Scope, TokenTable
+
+__all__ = [
+    "Budget",
+    "Judged",
+    "Principal",
+    "Refusal",
+    "Scope",
+    "TokenTable",
+    "judge_body",
+    "judge_head",
+    "refusal_reply",
+    "refusals",
+]
