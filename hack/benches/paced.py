@@ -2,10 +2,9 @@
 
     python -m benches.paced PORT
 
-A POST with `"stream": true` gets `max_tokens` events, 200 a second, each with the monotonic time of its
-writing; any other POST is read to its end and answered with 1 KB. `/metrics` tells vLLM's two figures, so
-that the agent has its proof that nothing runs; `/bench/state` tells a benchmark what is open and when the last
-stream closed.
+A POST with `"stream": true` gets `max_tokens` events, 200 a second, each with the time of its writing; any
+other POST is read to its end and answered with 1 KB. `/metrics` tells the two figures of vLLM, so that the agent
+has its proof that nothing runs; `/bench/state` tells what is open and when the last stream closed.
 """
 
 from __future__ import annotations

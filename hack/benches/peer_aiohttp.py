@@ -6,14 +6,17 @@ python -m benches.peer_aiohttp PORT TARGET_PORT
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import uvloop
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 
 from benches.parts import LOOPBACK
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
 MAX_BODY = 128 << 20
-PIECE = 1 << 16
 SESSION: web.AppKey[ClientSession] = web.AppKey("session", ClientSession)
 
 

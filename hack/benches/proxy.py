@@ -94,6 +94,6 @@ def profile(report: Report) -> None:
 
 
 def stop_and_print(agent: Agent, output: str) -> None:
-    """End the agent, so that the profile is written, and print the functions with the most time of their own."""
+    """End the agent, so that the profile is written, and print the functions by their own time."""
     agent.part.stop()
     pstats.Stats(output).strip_dirs().sort_stats("tottime").print_stats(PROFILE_LINES)

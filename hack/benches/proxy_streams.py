@@ -90,12 +90,12 @@ class StreamBench:
         through, direct = median(rates["agent"]), median(rates["direct"])
         self.report.note(f"{MANY} streams: {direct:,.0f} events/s direct, {through:,.0f} through the agent")
         self.report.note(
-            f"paced for {MANY * EVENTS_PER_SECOND:,} events/s; direct below that: the load generator's limit"
+            f"paced for {MANY * EVENTS_PER_SECOND:,} events/s; a lower direct rate is the generator's limit"
         )
         self.report.add("streams256_delivered", through / direct)
 
     async def delay(self) -> None:
-        """Delay of events on 32 streams while bodies of 64 MiB are uploaded, against a plain aiohttp proxy."""
+        """Delay of events on 32 streams beside uploads of 64 MiB, against a plain aiohttp proxy."""
         port = free_port()
         peer = python_module("benches.peer_aiohttp", str(port), str(self.upstream))
         self.lab.start("aiohttp", peer, port=port, core=self.lab.proxy_core)
