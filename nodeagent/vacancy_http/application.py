@@ -1,0 +1,44 @@
+"""What the engine needs from the code that uses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from vacancy_http.exchange import Exchange
+    from vacancy_http.faults import Ending, ProtocolFault
+    from vacancy_http.reply import Reply, ResponseHead
+
+
+class BodyBudget(Protocol):
+    """Bytes of request bodies that may be held at once."""
+
+    def reserve(self, n: int, /) -> bool:
+        """Take `n` bytes; False (and nothing taken) when they are not there."""
+
+    def release(self, n: int, /) -> None:
+        """Give `n` bytes back."""
+
+
+class Application(Protocol):
+    """Decides what becomes of each exchange. All calls are made on the loop; they must neither block nor raise.
+
+    Any of the exchange's methods may be called from within these calls.
+    """
+
+    budget: BodyBudget
+
+    def fault_reply(self, fault: ProtocolFault, detail: str, /) -> Reply:
+        """Word the answer to an error the engine found; `detail` is a sentence for people."""
+
+    def head_received(self, x: Exchange, /) -> None:
+        """A head came. Exactly one of `respond`, `collect_body` and (without a body) `forward` has to follow."""
+
+    def body_received(self, x: Exchange, /) -> None:
+        """`x.body` is complete. `respond` or `forward`, now or, while `x.alive`, later."""
+
+    def response_started(self, x: Exchange, head: ResponseHead, /) -> None:
+        """The upstream's head came; `head.headers` may be edited and `x.tap` set."""
+
+    def exchange_ended(self, x: Exchange, ending: Ending, /) -> None:
+        """The exchange is over, the upstream done or closed. Once for every exchange that `head_received` saw."""

@@ -1,0 +1,354 @@
+"""One request and its one reply, as the application sees it.
+
+Invariants: `exchange_ended` is called exactly once; when it is called, the upstream's connection is in the pool or closed,
+and the budget of the body is returned. Every path to the end goes through `_end`. A reply is written by exactly one of
+three: `_answer` (our own), `response_head` with what follows it (the upstream's), or nothing (the client is gone).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vacancy_http.body import Body
+from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
+from vacancy_http.headers import end_to_end, request_head, response_head
+from vacancy_http.reply import Reply, ResponseHead
+from vacancy_http.states import PHASE_NEXT, IllegalTransitionError, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from vacancy_http.request_parser import RequestHead
+    from vacancy_http.response_parser import ParsedResponse
+    from vacancy_http.server_conn import ServerConnection
+    from vacancy_http.upstream import Upstream
+    from vacancy_http.upstream_conn import UpstreamConnection
+
+_LAST_CHUNK = b"0\r\n\r\n"
+_CREATED, _REDIRECTS, _AFTER_REDIRECTS = 201, 300, 400
+_NO_CONTENT = 204
+
+
+class Exchange:
+    """One request and its reply.
+
+    Attributes:
+        method, target: as the client sent them; `path` and `query` are the target's parts before and after `?`.
+        headers: all fields, names lower-cased, values stripped.
+        has_body: a body is announced (it may turn out empty where it is chunked).
+        body: the collected body; closed once the response has started.
+        alive: the reply is still owed or under way.
+        phase: where it stands.
+        context: the application's own slot.
+        reserved: bytes of the budget that its body holds.
+        tap: is called with each piece of the response's body (without chunk framing), when set.
+        status: what the client was sent; 0 for nothing yet.
+        sent_to_upstream: bytes of the request may have reached the upstream.
+        response_bytes: bytes of the response's body that were given to the client's transport.
+    """
+
+    __slots__ = (
+        "_chunked",
+        "_client",
+        "_payload",
+        "_request",
+        "_request_sent",
+        "_retried",
+        "_upstream",
+        "alive",
+        "body",
+        "context",
+        "fields",
+        "has_body",
+        "headers",
+        "link",
+        "method",
+        "minor",
+        "path",
+        "phase",
+        "query",
+        "reserved",
+        "response_bytes",
+        "sent_to_upstream",
+        "status",
+        "tap",
+        "target",
+    )
+
+    def __init__(self, client: ServerConnection, head: RequestHead) -> None:
+        self._client = client
+        self.method = head.method
+        self.minor = head.minor
+        target = self.target = head.target
+        if b"?" in target:
+            path, _, query = target.partition(b"?")
+            self.path: bytes = path
+            self.query: bytes | None = query
+        else:
+            self.path = target
+            self.query = None
+        self.headers = head.headers
+        self.fields = head.fields
+        self.has_body = head.content_length > 0 or head.chunked
+        self.body: Body | None = None
+        self.alive = True
+        self.phase = Phase.DECIDING
+        self.context: Any = None
+        self.tap: Callable[[bytes], None] | None = None
+        self.status = 0
+        self.sent_to_upstream = False
+        self.response_bytes = 0
+        self.link: UpstreamConnection | None = None
+        self._upstream: Upstream | None = None
+        self._request = b""
+        self._payload: Body | bytes | None = None
+        self._request_sent = False
+        self.reserved = 0
+        self._retried = False
+        self._chunked = False
+
+    @property
+    def peer(self) -> tuple[Any, ...] | None:
+        """The client's address, as its socket gives it."""
+        return self._client.peer
+
+    @property
+    def is_tls(self) -> bool:
+        """The client's connection is encrypted."""
+        return self._client.is_tls
+
+    def header(self, name: bytes) -> bytes | None:
+        """The value of the field `name` (lower-cased), several joined by ", "; None when it is absent."""
+        return self.fields.get(name)
+
+    # What the application calls.
+
+    def collect_body(self) -> None:
+        """Have the body collected; `body_received` follows, maybe within this call.
+
+        A body that is too large, that the budget has no room for, or that comes too slowly is answered by the engine
+        (`fault_reply`); the exchange then ends as `Ending.ANSWERED`.
+        """
+        if self.has_body:
+            self._client.collect(self)
+        else:
+            self.take_body(Body(b""), reserved=0)
+
+    def respond(self, reply: Reply) -> None:
+        """Answer with `reply`. Nothing happens when the exchange is over (the client left meanwhile).
+
+        Raises:
+            IllegalTransitionError: the request was forwarded; use `cancel`.
+        """
+        if not self.alive:
+            return
+        if self.phase >= Phase.FORWARDED:
+            raise IllegalTransitionError(
+                "respond() after forward(); cancel() is what ends a forwarded exchange"
+            )
+        self._answer(reply, Ending.ANSWERED)
+
+    def forward(
+        self,
+        upstream: Upstream,
+        *,
+        target: bytes,
+        drop: frozenset[bytes],
+        add: Sequence[tuple[bytes, bytes]],
+        body: Body | bytes | None,
+    ) -> None:
+        """Send the request on. Nothing happens when the exchange is over (the client left meanwhile).
+
+        Args:
+            upstream: where to.
+            target: of the request line.
+            drop: further names, lower-cased, of the client's fields that do not go on.
+            add: fields that go on besides.
+            body: what to send; None for no body.
+        """
+        if not self.alive:
+            return
+        self._move(Phase.FORWARDED)
+        self._request = request_head(
+            self.method,
+            target,
+            upstream.host_line,
+            self.headers,
+            connection=self.fields.get(b"connection"),
+            drop=drop,
+            add=add,
+            length=None if body is None else len(body),
+        )
+        self._payload = body
+        self._upstream = upstream
+        upstream.dispatch(self, self._client.wheel)
+
+    def cancel(self, reply: Reply) -> None:
+        """End the exchange from outside: the upstream's connection is aborted within this call.
+
+        Before the response's head `reply` is sent and the connection may go on; later the client's connection is
+        aborted, so that a cut stream never looks like a finished one. Nothing happens when the exchange is over.
+        """
+        if not self.alive:
+            return
+        self._drop_link()
+        if self.phase is Phase.STREAMING:
+            self._client.abort()
+            self._end(Ending.CANCELLED)
+        else:
+            self._answer(reply, Ending.CANCELLED)
+
+    # What the client's connection calls.
+
+    def reserve(self, n: int) -> bool:
+        """Take `n` more bytes of the budget for this exchange's body."""
+        if not self._client.app.budget.reserve(n):
+            return False
+        self.reserved += n
+        return True
+
+    def collecting(self) -> None:
+        """The body is not here at once."""
+        self._move(Phase.COLLECTING)
+
+    def take_body(self, body: Body, reserved: int) -> None:
+        """The body is complete; of the budget `reserved` bytes are kept."""
+        if self.reserved > reserved:
+            self._client.app.budget.release(self.reserved - reserved)
+            self.reserved = reserved
+        self._move(Phase.JUDGING)
+        self.body = body
+        self._client.app.body_received(self)
+
+    def fault(self, fault: ProtocolFault, detail: str) -> None:
+        """Answer an error that the engine found."""
+        self._answer(self._client.app.fault_reply(fault, detail), Ending.ANSWERED)
+
+    def client_lost(self, ending: Ending) -> None:
+        """The client left, or takes nothing any more."""
+        self._drop_link()
+        self._end(ending)
+
+    # What the upstream's connection calls.
+
+    def sending(self, link: UpstreamConnection) -> tuple[bytes, Body | bytes | None]:
+        """`link` is open: head and body of the request for it."""
+        self.link = link
+        self.sent_to_upstream = True
+        return self._request, self._payload
+
+    def request_sent(self) -> None:
+        """The transport has the whole request."""
+        self._request_sent = True
+        if self.phase is Phase.STREAMING:
+            self._drop_body()
+
+    def retry(self) -> bool:
+        """The reused connection died before a byte of the response; whether a new one is tried (once)."""
+        if self._retried or self._upstream is None:
+            return False
+        self._retried = True
+        self._upstream.open(self, self._client.wheel)
+        return True
+
+    def response_head(self, head: ParsedResponse, data: bytes, *, complete: bool) -> None:
+        """The upstream's head came, and `data` of its body with it."""
+        self._move(Phase.STREAMING)
+        client = self._client
+        fields = end_to_end(head.headers, head.options)
+        if _REDIRECTS <= head.status < _AFTER_REDIRECTS or head.status == _CREATED:
+            fields = self._redirected(fields)
+        seen = ResponseHead(head.status, head.status_line, fields, head.announced)
+        client.app.response_started(self, seen)
+        if not self.alive:
+            return  # cancelled by the application
+        self.status = head.status
+        if self._request_sent:
+            self._drop_body()
+        out = response_head(seen, self._framing(head))
+        if data or complete:
+            out += self._framed(data, complete=complete)
+        client.transport.write(out)
+        self._written(data, complete=complete)
+
+    def response_data(self, data: bytes, *, complete: bool) -> None:
+        """More of the response's body."""
+        out = self._framed(data, complete=complete)
+        if out:
+            self._client.transport.write(out)
+        self._written(data, complete=complete)
+
+    def upstream_failed(self, ending: Ending, detail: str) -> None:
+        """There will be no (complete) response. The connection is closed already."""
+        self.link = None
+        if self.phase is Phase.STREAMING:
+            self._client.abort()
+            self._end(ending)
+        else:
+            self._answer(self._client.app.fault_reply(FAULT_OF_ENDING[ending], detail), ending)
+
+    # Inner parts.
+
+    def _move(self, phase: Phase) -> None:
+        if phase not in PHASE_NEXT[self.phase]:
+            raise IllegalTransitionError(f"exchange: {self.phase.name} to {phase.name}")
+        self.phase = phase
+
+    def _redirected(self, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        upstream = self._upstream
+        assert upstream is not None  # noqa: S101 - a response has an upstream
+        return [(name, upstream.rewrite(value) if name == b"location" else value) for name, value in fields]
+
+    def _framing(self, head: ParsedResponse) -> bytes:
+        """The framing lines towards the client; decides with them whether its connection goes on."""
+        client = self._client
+        lines = b""
+        if head.length is not None:
+            if head.announced is not None and head.status != _NO_CONTENT:
+                lines = b"content-length: %d\r\n" % head.announced
+        elif self.minor:
+            self._chunked = True
+            lines = b"transfer-encoding: chunked\r\n"
+        else:
+            client.end_after_reply()
+        return lines + client.connection_line()
+
+    def _framed(self, data: bytes, *, complete: bool) -> bytes:
+        if not self._chunked:
+            return data
+        out = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+        return out + _LAST_CHUNK if complete else out
+
+    def _written(self, data: bytes, *, complete: bool) -> None:
+        self.response_bytes += len(data)
+        if self.tap is not None and data:
+            self.tap(data)
+        if complete and self.alive:
+            self._end(Ending.COMPLETE)
+            self._client.reply_finished()
+
+    def _answer(self, reply: Reply, ending: Ending) -> None:
+        self.status = reply.status
+        self._client.send_reply(reply, head_only=self.method == "HEAD")
+        self._end(ending)
+        self._client.reply_finished()
+
+    def _drop_link(self) -> None:
+        link, self.link = self.link, None
+        if link is not None:
+            link.abort()
+
+    def _drop_body(self) -> None:
+        self._payload = None
+        if self.reserved:
+            self._client.app.budget.release(self.reserved)
+            self.reserved = 0
+        if self.body is not None:
+            self.body.close()
+
+    def _end(self, ending: Ending) -> None:
+        self._move(Phase.ENDED)
+        self.alive = False
+        self._drop_body()
+        self._client.exchange = None
+        self._client.app.exchange_ended(self, ending)

@@ -1,0 +1,59 @@
+"""A complete answer of our own, and the head of an upstream's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+_NO_BODY_BELOW, _NO_CONTENT, _NOT_MODIFIED = 200, 204, 304
+_REASONS = {int(status): status.phrase.encode("ascii") for status in HTTPStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete answer. The engine adds Content-Length and, where the connection ends, Connection."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
+class ResponseHead:
+    """The head of an upstream's response, before the client gets it.
+
+    Attributes:
+        status: three digits; to look at (the client gets `status_line`).
+        status_line: the status line after the version.
+        headers: names lower-cased; hop-by-hop fields and Content-Length are not in it. May be edited.
+        content_length: bytes the upstream announced, None if it did not. To look at: framing is the engine's.
+    """
+
+    __slots__ = ("content_length", "headers", "status", "status_line")
+
+    def __init__(
+        self,
+        status: int,
+        status_line: bytes,
+        headers: list[tuple[bytes, bytes]],
+        content_length: int | None,
+    ) -> None:
+        self.status = status
+        self.status_line = status_line
+        self.headers = headers
+        self.content_length = content_length
+
+
+def reply_bytes(reply: Reply, *, head_only: bool, connection: bytes) -> bytes:
+    """The bytes of `reply`.
+
+    Args:
+        reply: what to say.
+        head_only: it answers HEAD: the length is told, the body is not sent.
+        connection: the complete Connection line, or nothing.
+    """
+    fields = b"".join([b"%b: %b\r\n" % field for field in reply.headers])
+    no_body = reply.status in {_NO_CONTENT, _NOT_MODIFIED} or reply.status < _NO_BODY_BELOW
+    length = b"" if no_body else b"content-length: %d\r\n" % len(reply.body)
+    body = b"" if head_only or no_body else reply.body
+    reason = _REASONS.get(reply.status, b"")
+    return b"HTTP/1.1 %d %b\r\n%b%b%b\r\n%b" % (reply.status, reason, fields, length, connection, body)

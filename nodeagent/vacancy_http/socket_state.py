@@ -1,0 +1,54 @@
+"""What the kernel knows of a socket that the loop is not reading.
+
+A FIN is seen by reading. Where reading is paused (bytes of the next request are held back) the timer wheel asks here, so
+that a client that left is noticed within a second there too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+_ESTABLISHED = 1  # tcpi_state of TCP_INFO
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
+
+
+def peer_closed(transport: asyncio.BaseTransport) -> bool:
+    """Whether the other side has sent its FIN or a reset; False where the system does not tell."""
+    sock = transport.get_extra_info("socket")
+    if sock is None or not hasattr(socket, "TCP_INFO"):
+        return False
+    try:
+        info: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+    except OSError:
+        return True
+    return info[0] != _ESTABLISHED
+
+
+def reset_on_close(transport: asyncio.BaseTransport) -> None:
+    """Make the coming close a reset: a client of HTTP/1.0 would take a FIN for the clean end of its reply."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+
+def readable_probe(transport: asyncio.BaseTransport) -> Callable[[int], list[Any]] | None:
+    """A function that, called with 0, gives a non-empty list when bytes, a FIN or an error wait in the socket."""
+    if sys.platform == "win32":
+        return None
+    import select  # noqa: PLC0415 - `poll` exists where this line is reached
+
+    sock = transport.get_extra_info("socket")
+    if sock is None:
+        return None
+    poller = select.poll()
+    poller.register(sock.fileno(), select.POLLIN)
+    return poller.poll
