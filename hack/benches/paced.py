@@ -3,7 +3,7 @@
     python -m benches.paced PORT
 
 A POST with `"stream": true` gets `max_tokens` events, 200 a second, each with the time of its writing; any
-other POST is read to its end and answered with 1 KB. `/metrics` tells the two figures of vLLM, so that the agent
+other POST is read to its end and answered with 1 KB. `/metrics` tells the two figures of vLLM, so the agent
 has its proof that nothing runs; `/bench/state` tells what is open and when the last stream closed.
 """
 
