@@ -31,7 +31,8 @@ class Aside(Generic[T]):
     def __init__(self, name: str) -> None:
         """`name` is the thread's."""
         self._name = name
-        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._ended.set()
         self.abandoned = 0
         """Calls that were still running at their deadline."""
 
@@ -42,12 +43,13 @@ class Aside(Generic[T]):
             StuckError: an earlier call has not come back yet.
             TimeoutError: this one did not come back within `within` seconds; it may still run.
         """
-        if self._thread is not None and self._thread.is_alive():
+        if not self._ended.is_set():
             raise StuckError(f"{self._name} still hangs")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        self._thread = threading.Thread(target=_work, args=(loop, done, call), name=self._name, daemon=True)
-        self._thread.start()
+        self._ended = ended = threading.Event()
+        args = (loop, done, call, ended)
+        threading.Thread(target=_work, args=args, name=self._name, daemon=True).start()
         try:
             async with asyncio.timeout(within):
                 return await done
@@ -57,12 +59,15 @@ class Aside(Generic[T]):
             raise
 
 
-def _work(loop: asyncio.AbstractEventLoop, done: asyncio.Future[T], call: Callable[[], T]) -> None:
+def _work(
+    loop: asyncio.AbstractEventLoop, done: asyncio.Future[T], call: Callable[[], T], ended: threading.Event
+) -> None:
     settle: Callable[[], None]
     try:
         settle = partial(done.set_result, call())
     except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
         settle = partial(done.set_exception, error)
+    ended.set()  # before anybody is told, so that whoever is told can start the next call
     # A closed loop raises: nobody waits any more.
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(_unless_done, done, settle)

@@ -14,7 +14,8 @@ from vacancy_agent.platform.threads import Aside, StuckError
 
 async def test_returns_and_raises_what_the_call_does() -> None:
     aside: Aside[int] = Aside("probe")
-    assert await aside.run(lambda: 7, Seconds(10)) == 7
+    for number in range(200):
+        assert await aside.run(lambda number=number: number, Seconds(10)) == number  # type: ignore[misc]
     with pytest.raises(ZeroDivisionError):
         await aside.run(lambda: 1 // 0, Seconds(10))
     assert aside.abandoned == 0
@@ -36,7 +37,7 @@ async def test_a_hung_call_is_given_up_and_no_second_one_is_started() -> None:
             await aside.run(hang, Seconds(0.05))
     assert (len(started), aside.abandoned) == (1, 1)
     release.set()
-    await until(lambda: aside._thread is not None and not aside._thread.is_alive())
+    await until(aside._ended.is_set)
     assert await aside.run(lambda: True, Seconds(10)) is True
 
 
@@ -88,6 +89,4 @@ def test_a_call_that_outlives_its_loop_is_quiet() -> None:
 
     asyncio.run(main())
     release.set()
-    assert aside._thread is not None
-    aside._thread.join(10)
-    assert not aside._thread.is_alive()
+    assert aside._ended.wait(10)
