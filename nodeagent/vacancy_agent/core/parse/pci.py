@@ -1,4 +1,4 @@
-"""One spelling for PCI addresses: nvidia-smi writes `00000000:01:00.0`, sysfs `0000:01:00.0`, people `01:00.0`."""
+"""One spelling of PCI addresses: nvidia-smi has `00000000:01:00.0`, sysfs `0000:01:00.0`, people `1:0.0`."""
 
 from __future__ import annotations
 
