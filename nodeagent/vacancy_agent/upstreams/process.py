@@ -1,0 +1,168 @@
+"""Which process of this machine serves a target, and what its tree uses.
+
+Only a target that names this machine selects a process: a loopback address, `localhost`, or an address of one
+of its interfaces. A host name never does, since what it resolves to is not ours to decide. The listener of a
+target is not always who computes: where it only relays (a container's port, a tunnel), its tree is idle while
+the work goes on elsewhere, so a known relay proves nothing by being quiet. A relay that is not on the list is
+taken for the server; the limits say so.
+
+These calls block (they read /proc): run them beside the loop.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil
+
+from vacancy_agent.core.facts import ProcessIdentity
+from vacancy_agent.upstreams.quiet import TreeSample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vacancy_agent.core.facts import Instant
+    from vacancy_agent.core.settings import Target
+
+RELAYS = frozenset(
+    {"docker-proxy", "rootlesskit", "rootlessport", "slirp4netns", "pasta", "passt", "gvproxy", "limactl"}
+    | {"com.docker.backend", "com.docker.backend.exe", "vpnkit-bridge", "wslrelay.exe", "svchost.exe"}
+    | {"kubectl", "socat", "ssh", "sshd", "nginx", "haproxy", "envoy", "caddy", "traefik"}
+)
+"""Names of programs that listen for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotLocal:
+    """The target is not on this machine, as far as its address tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """No process can be named: nothing listens, it belongs to another user, or several could be meant."""
+
+    why: str
+    nothing_listens: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """The listener passes connections on; who serves them is unknown."""
+
+    listener: ProcessIdentity
+    name: str
+
+
+Serving = ProcessIdentity | Relayed | NotFound | NotLocal
+
+
+def local_addresses(host: str) -> frozenset[str] | None:
+    """The addresses of this machine that `host` means; None when it is not known to be this machine."""
+    if host.lower().rstrip(".") == "localhost":
+        return frozenset({"127.0.0.1", "::1"})
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    if address.is_loopback or str(address) in _own_addresses():
+        return frozenset({str(address)})
+    return None
+
+
+def _own_addresses() -> set[str]:
+    interfaces = psutil.net_if_addrs().values()
+    return {address.address.partition("%")[0] for addresses in interfaces for address in addresses}
+
+
+def serving_process(target: Target) -> Serving:
+    """The process that accepts the target's connections."""
+    addresses = local_addresses(target.host)
+    if addresses is None:
+        return NotLocal()
+    try:
+        sockets = [
+            (found.laddr.ip, found.pid)
+            for found in psutil.net_connections("tcp")
+            if found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == target.port
+        ]
+    except (psutil.Error, OSError) as error:
+        return NotFound(f"listening sockets cannot be read: {error}")
+    accepting = accepting_processes(sockets, addresses)
+    if not accepting:
+        return NotFound("nothing listens there", nothing_listens=True)
+    if None in accepting:
+        return NotFound("its process cannot be seen: the agent lacks the right to look")
+    return _one_of({pid for pid in accepting if pid is not None})
+
+
+def accepting_processes(
+    sockets: Iterable[tuple[str, int | None]], addresses: frozenset[str]
+) -> set[int | None]:
+    """Who accepts connections to one of the addresses: a listener on the address itself, else on all."""
+    listeners = [(address.removeprefix("::ffff:"), pid) for address, pid in sockets]
+    exact = {pid for address, pid in listeners if address in addresses}
+    return exact or {pid for address, pid in listeners if address in ("0.0.0.0", "::")}
+
+
+def _one_of(pids: set[int]) -> Serving:
+    """Of processes that share the socket, the one all others descend from."""
+    try:
+        processes = {pid: psutil.Process(pid) for pid in pids}
+        tops = [pid for pid, process in processes.items() if not pids & {up.pid for up in process.parents()}]
+        if len(tops) != 1:
+            return NotFound(f"several processes listen there: {', '.join(map(str, sorted(pids)))}")
+        top = processes[tops[0]]
+        found = ProcessIdentity(top.pid, started_at(top))
+        return Relayed(found, top.name()) if top.name() in RELAYS else found
+    except (psutil.Error, OSError, ValueError):
+        return NotFound("its process ended while it was looked at")
+
+
+def started_at(process: psutil.Process) -> float:
+    """The start that tells a process from its successors.
+
+    On Linux the kernel's own figure, in ticks since boot: psutil's is on the wall clock and moves with it.
+
+    Raises:
+        psutil.NoSuchProcess: it has ended.
+    """
+    if sys.platform != "linux":
+        return process.create_time()
+    else:  # noqa: RET505 - mypy leaves out a branch of another platform, not what follows one
+        try:
+            with open(f"/proc/{process.pid}/stat", "rb") as stat:  # noqa: PTH123 - hot: every process of a tree
+                return float(stat.read().rpartition(b")")[2].split()[19])
+        except (OSError, IndexError) as error:
+            raise psutil.NoSuchProcess(process.pid) from error
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Whether this very process still runs; one that only waits to be reaped does not."""
+    try:
+        process = psutil.Process(identity.pid)
+        return started_at(process) == identity.started and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
+
+
+def sample_tree(root: ProcessIdentity, at: Instant) -> TreeSample | None:
+    """What the process and everything below it have used so far; None when it is not there any more."""
+    if not is_alive(root):
+        return None
+    try:
+        top = psutil.Process(root.pid)
+        tree = [top, *top.children(recursive=True)]
+    except psutil.Error:
+        return None
+    cpu: dict[ProcessIdentity, float] = {}
+    for process in tree:
+        try:
+            cpu[ProcessIdentity(process.pid, started_at(process))] = sum(process.cpu_times()[:4])
+        except psutil.Error:
+            continue  # it ended: what it used is in its parent's figure for ended children
+    return TreeSample(at, root, cpu) if root in cpu else None

@@ -1,0 +1,48 @@
+"""What a look at a server showed, in the one form that proofs are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from vacancy_agent.core.facts import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing runs or waits there. `began`: when the look began; it says nothing about work after that."""
+
+    began: Instant
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """Something runs there, by whomever.
+
+    `tasks` are the server's own numbers of what runs, where it tells them and a free slot showed that nothing
+    waits for its turn; otherwise None.
+    """
+
+    began: Instant
+    why: str
+    tasks: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """The look shows neither."""
+
+    why: str
+
+
+Sighting = Idle | Working | Unclear
+
+
+class Watcher(Protocol):
+    """Looks at one upstream's server."""
+
+    async def look(self, not_before: Instant) -> Sighting:
+        """One look, begun no sooner than `not_before`; waits until then. A server's failure is `Unclear`."""
+        ...

@@ -1,0 +1,87 @@
+"""The table of proofs, a row for each dialect: whom to ask, and when only the process can tell.
+
+| dialect | looks at |
+|---|---|
+| llamacpp | `/slots`; without them, or in router mode: the process tree |
+| openai | vLLM's gauges; without them: the process tree |
+| others | the process tree |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vacancy_agent.core.settings import Dialect
+from vacancy_agent.upstreams import llamacpp
+from vacancy_agent.upstreams.ask import AskError
+from vacancy_agent.upstreams.openai import NoMetrics, ask_requests
+from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
+from vacancy_agent.upstreams.waiting import wait_until
+
+if TYPE_CHECKING:
+    from vacancy_agent.clock import Clock
+    from vacancy_agent.core.facts import Instant
+    from vacancy_agent.upstreams.ask import ServerClient
+    from vacancy_agent.upstreams.llamacpp import LlamaCpp
+    from vacancy_agent.upstreams.local import LocalServer
+    from vacancy_agent.upstreams.sighting import Sighting, Watcher
+
+
+class LlamaWatcher:
+    """A llama-server."""
+
+    def __init__(self, llama: LlamaCpp, local: LocalServer) -> None:
+        """`llama` is shared with whoever else looks at this server."""
+        self._llama = llama
+        self._local = local
+
+    async def look(self, not_before: Instant) -> Sighting:
+        """One look at `/slots`, or at the processes of a server that has none."""
+        look = await self._llama.look(not_before)
+        match look.slots:
+            case llamacpp.SlotsIdle():
+                return Idle(look.began, "its slots are idle")
+            case llamacpp.Asleep():
+                return Idle(look.began, "it sleeps")
+            case llamacpp.SlotsBusy(busy, total, tasks):
+                # A free slot beside busy ones: nothing waits in the queue, so what runs is in `tasks`.
+                return Working(look.began, f"{busy} of {total} slots work", tasks if busy < total else None)
+            case llamacpp.NoSlots() | llamacpp.Router():
+                return await self._local.look(not_before)
+            case llamacpp.Unreachable(why):
+                return Unclear(why)
+
+
+class OpenAiWatcher:
+    """vLLM, or another server that speaks its routes."""
+
+    def __init__(self, server: ServerClient, local: LocalServer, clock: Clock) -> None:
+        """`server` is asked for its metrics."""
+        self._server = server
+        self._local = local
+        self._clock = clock
+
+    async def look(self, not_before: Instant) -> Sighting:
+        """One look at the metrics, or at the processes of a server without them."""
+        await wait_until(self._clock, not_before)
+        began = self._clock.now()
+        try:
+            found = await ask_requests(self._server)
+        except AskError as error:
+            return Unclear(str(error))
+        if isinstance(found, NoMetrics):
+            return await self._local.look(not_before)
+        if found.none:
+            return Idle(began, "its metrics show no request")
+        return Working(began, f"{found.running:g} requests run, {found.waiting:g} wait")
+
+
+def watcher_for(
+    dialect: Dialect, server: ServerClient, llama: LlamaCpp | None, local: LocalServer, clock: Clock
+) -> Watcher:
+    """The row of the table for a dialect. `llama`: given for llamacpp."""
+    if dialect is Dialect.LLAMACPP and llama is not None:
+        return LlamaWatcher(llama, local)
+    if dialect is Dialect.OPENAI:
+        return OpenAiWatcher(server, local, clock)
+    return local
