@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from vacancy_edge.refusals import ambiguous_body, bad_request
+from vacancy_edge.refusals import ambiguous_body, bad_request, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -46,8 +46,12 @@ Top = dict[str, msgspec.Raw]
 Span = tuple[int, int]
 
 
-def read_object(body: bytes | memoryview) -> Top | Refusal:
-    """The top-level keys and raw values of `body` (they borrow its memory), or why it is refused."""
+def read_object(body: bytes | memoryview, *watched: Collection[str]) -> Top | Refusal:
+    """The top-level keys and raw values of `body` (they borrow its memory), or why it is refused.
+
+    `watched` are the keys that decide something, in lower case: none of them may be there in another
+    spelling.
+    """
     try:
         top = _OBJECT.decode(body)  # 1
     except RecursionError:
@@ -56,20 +60,39 @@ def read_object(body: bytes | memoryview) -> Top | Refusal:
         return bad_request("The body must be a JSON object.")
     except msgspec.DecodeError as error:
         return _malformed(error, body)
-    if not _is_utf8(body):  # 2
+    if not (isinstance(body, bytes) and body.isascii()) and not _is_utf8(body):  # 2
         return bad_request("The JSON body is not UTF-8 throughout. Encode it as UTF-8.")
-    return _doubled(top, body) or top
+    return _ambiguous(top, body, watched) or top
 
 
-def _doubled(top: Top, body: bytes | memoryview) -> Refusal | None:
-    if len(top) > MAX_KEYS:  # 3
+def _ambiguous(top: Top, body: bytes | memoryview, watched: tuple[Collection[str], ...]) -> Refusal | None:
+    pairs = len(top)
+    if pairs > MAX_KEYS:  # 3
         return bad_request(f"The JSON body has more than {MAX_KEYS} top-level keys. Send fewer.")
     names = "".join(top)
-    if not (_adds_up(top, names, len(body)) or walk(top, body) is not None):  # 4
+    plain = names.isascii() and names == names.lower()
+    # Two quotes, a colon and a comma for each pair; two braces, and the last pair has no comma.
+    compact = plain and sum(map(len, top.values())) + len(names) + 4 * pairs + 1 == len(body)
+    if not (compact or _is_spaced(top, body) or walk(top, body) is not None):  # 4
         return ambiguous_body("A top-level key of the JSON body occurs twice. Send each key once.")
-    if not (names.isascii() and names == names.lower()) and len({fold(key) for key in top}) < len(top):  # 5
+    return None if plain else _folded(top, watched)  # 5
+
+
+def _folded(top: Top, watched: tuple[Collection[str], ...]) -> Refusal | None:
+    if len({fold(key) for key in top}) < len(top):
         return ambiguous_body("Two top-level keys of the JSON body differ only in case. Send each key once.")
+    for key in top:
+        folded = fold(key)
+        if folded != key and any(folded in keys for keys in watched):
+            return ambiguous_body(f'Write the key "{shown(key)}" as "{folded}".')
     return None
+
+
+def _is_spaced(top: Top, body: bytes | memoryview) -> bool:
+    """Whether `body` is these pairs as Python's json module spaces them, the other common spelling."""
+    if not isinstance(body, bytes):
+        return False
+    return b"{%b}" % b", ".join([b'"%b": %b' % (key.encode(), raw) for key, raw in top.items()]) == body
 
 
 def fold(key: str) -> str:
@@ -81,8 +104,8 @@ def walk(top: Top, body: bytes | memoryview) -> dict[str, Span] | None:
     """Where each pair of `body` lies (first byte of the key, first after the value), or None.
 
     None: a key occurs twice. `top` is the decode of `body`, so `body` is known to be one JSON object. A key
-    that occurs twice has the value of its last occurrence in `top`: either the bytes at the first one are not that
-    value, or they are, and the walk, which may trust their length, comes to the key again.
+    that occurs twice has the value of its last occurrence in `top`: either the bytes at the first one are not
+    that value, or they are, and the walk, which may trust their length, comes to the key again.
     """
     spans: dict[str, Span] = {}
     opening = _OPEN.match(body)
@@ -116,25 +139,17 @@ def cut_spans(spans: dict[str, Span], keys: Collection[str]) -> list[Span]:
     return cuts
 
 
-def _adds_up(top: Top, names: str, size: int) -> bool:
-    pairs = len(top)
-    # Two quotes, a colon and a comma for each pair; two braces, and the last pair has no comma.
-    return names.isascii() and sum(map(len, top.values())) + len(names) + 4 * pairs + 1 == size and pairs > 0
-
-
 def _same(body: bytes | memoryview, start: int, end: int, value: msgspec.Raw) -> bool:
+    if end - start <= _PIECE:
+        return bytes(body[start:end]) == bytes(value)
     view = memoryview(value)
-    if end > len(body):
-        return False
-    return all(
+    return end <= len(body) and all(
         bytes(body[at : min(at + _PIECE, end)]) == bytes(view[at - start : at - start + _PIECE])
         for at in range(start, end, _PIECE)
     )
 
 
 def _is_utf8(body: bytes | memoryview) -> bool:
-    if isinstance(body, bytes) and body.isascii():
-        return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for at in range(0, len(body), _PIECE):

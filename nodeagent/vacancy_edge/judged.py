@@ -12,7 +12,7 @@ import msgspec
 
 from vacancy_dialects import BodyShape, QueryRule, RouteClass
 from vacancy_edge import refusals
-from vacancy_edge.jsonbody import Top, cut_spans, fold, read_object, walk
+from vacancy_edge.jsonbody import Top, cut_spans, read_object, walk
 from vacancy_edge.multipart import boundary_of, read_form
 from vacancy_edge.refusal import Refusal
 
@@ -89,16 +89,24 @@ def judge_body(
     head = judge_head(match, content_type, content_encoding, query)
     if head is not None:
         return head
+    return judge_plain(match, body, content_type, relay=relay)
+
+
+def judge_plain(
+    match: Match, body: bytes | memoryview, content_type: bytes | None, *, relay: bool
+) -> Judged | Refusal:
+    """Like `judge_body`, for a request whose head `judge_head` has passed."""
     judged = judge_spans(match, body, content_type, relay=relay)
-    if isinstance(judged, Refusal) or not judged[1]:
-        return judged if isinstance(judged, Refusal) else judged[0]
-    return msgspec.structs.replace(judged[0], forward=without(body, judged[1]))
+    if isinstance(judged, Refusal):
+        return judged
+    asks, spans = judged
+    return msgspec.structs.replace(asks, forward=without(body, spans)) if spans else asks
 
 
 def judge_spans(
     match: Match, body: bytes | memoryview, content_type: bytes | None, *, relay: bool
 ) -> tuple[Judged, list[Span]] | Refusal:
-    """Like `judge_body` after `judge_head`, but names the spans to take out instead of taking them out."""
+    """Like `judge_plain`, but names the spans to take out instead of taking them out."""
     route = match.route
     if match.cls is not RouteClass.WORK or route is None or route.shape is BodyShape.NONE:
         return NOTHING, []
@@ -119,11 +127,10 @@ def without(body: bytes | memoryview, spans: list[Span]) -> bytes:
 
 
 def _judge_json(route: Route, body: bytes | memoryview, relay: bool) -> tuple[Judged, list[Span]] | Refusal:
-    top = read_object(body)
+    top = read_object(body, _JUDGED, route.relay_fields)
     if isinstance(top, Refusal):
         return top
-    refused = _misspelt(top, route) or (_background(top) if route.background_refused else None)
-    if refused is not None:
+    if route.background_refused and (refused := _background(top)) is not None:
         return refused
     model = _model(top)
     if isinstance(model, Refusal):
@@ -153,18 +160,6 @@ def _background(top: Top) -> Refusal | None:
     if raw == b"true":
         return refusals.background_refused()
     return refusals.bad_request('"background" must be false or left out.')
-
-
-def _misspelt(top: Top, route: Route) -> Refusal | None:
-    """A key that only a reader which ignores case takes for one that matters."""
-    names = "".join(top)
-    if names.isascii() and names == names.lower():
-        return None
-    for key in top:
-        folded = fold(key)
-        if folded != key and (folded in _JUDGED or folded in route.relay_fields):
-            return refusals.ambiguous_body(f'Write the key "{refusals.shown(key)}" as "{folded}".')
-    return None
 
 
 def _output(top: Top) -> int | None:
