@@ -236,7 +236,7 @@ class _Values:
         try:
             return make(node.value)
         except ValueError:
-            self._say(loc, f"is not a {kind} that can be read: {node.value[:40]!r}", node)
+            self._say(loc, f"cannot be read as {kind}: {node.value[:40]!r}", node)
             return None
 
     def _string(self, node: yaml.Node, loc: Loc) -> str | None:

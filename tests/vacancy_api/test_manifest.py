@@ -1,0 +1,284 @@
+"""A wrong manifest is told everything that is wrong with it, at its place, and what to change."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from standins.anything import ANYTHING
+from standins.manifests import REMOVE, change, manifest
+from vacancy_api.advice import advice
+from vacancy_api.lending_host import LendingHost
+from vacancy_api.manifest import FieldError, ManifestInvalid, load_manifest, parse_manifest
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+GPU = "spec.resources[0]"
+VLLM = "spec.upstreams[0]"
+
+# what is changed in a valid manifest, to what, where the error is, and a piece of its message
+WRONG: list[tuple[str, Any, str, str]] = [
+    ("apiVersion", "vacancy.dev/v1", "apiVersion", "must be vacancy.dev/v1alpha1"),
+    ("apiVersion", REMOVE, "apiVersion", "is required"),
+    ("kind", "SharePool", "kind", "must be LendingHost"),
+    ("kind", "lendinghost", "kind", "did you mean LendingHost?"),
+    ("spce", {}, "spce", "did you mean spec?"),
+    ("spec", REMOVE, "spec", "is required"),
+    ("spec", [], "spec", "must be a mapping; got a list"),
+    ("metadata", REMOVE, "metadata", "is required"),
+    ("metadata.name", REMOVE, "metadata.name", "is required"),
+    ("metadata.name", "Gaming_Box", "metadata.name", "DNS subdomain"),
+    ("metadata.name", "a" * 244, "metadata.name", "longer than 243"),
+    ("metadata.namespace", "a.b", "metadata.namespace", "DNS label"),
+    ("metadata.labels", {"a/b": True}, "metadata.labels['a/b']", "must be text"),
+    ("metadata.lables", {}, "metadata.lables", "did you mean labels?"),
+    ("spec.lending", "yes", "spec.lending", "true or false"),
+    ("spec.external.address", "gaming-box", "spec.external.address", "IP address"),
+    ("spec.external.address", "127.0.0.1", "spec.external.address", "other machines"),
+    ("spec.external.wakeOnLan", "00:1a", "spec.external.wakeOnLan", "MAC address"),
+    ("spec.external", {}, "spec.external.address", "is required"),
+    ("spec.pausedUntil", "tomorrow", "spec.pausedUntil", "RFC 3339"),
+    ("spec.pausedUntil", "2030-01-31T18:00:00", "spec.pausedUntil", "with a zone"),
+    ("spec.schedule.timeZone", "Europe/Berln", "spec.schedule.timeZone", "Europe/Berlin?"),
+    ("spec.schedule.windows[0].days", ["Mo"], "spec.schedule.windows[0].days[0]", "did you mean Mon?"),
+    ("spec.schedule.windows[0].days", [], "spec.schedule.windows[0].days", "at least 1"),
+    ("spec.schedule.windows[0].days", ["Mon", "Mon"], "spec.schedule.windows[0].days[1]", "twice"),
+    ("spec.schedule.windows[0].from", "25:00", "spec.schedule.windows[0].from", "time of day"),
+    ("spec.schedule.windows[0].to", REMOVE, "spec.schedule.windows[0].to", "is required"),
+    ("spec.owner.presence", "none", "spec.owner.presence", "auto, headless"),
+    ("spec.owner.idleAfter", 600, "spec.owner.idleAfter", "must be text"),
+    ("spec.owner.idleAfter", "10 min", "spec.owner.idleAfter", "such as 30s"),
+    ("spec.owner.idleAfter", "25h", "spec.owner.idleAfter", "between 1s and 24h"),
+    ("spec.owner.processes", ["/usr/bin/steam"], "spec.owner.processes[0]", "write 'steam'"),
+    ("spec.sampling.interval", "0s", "spec.sampling.interval", "between 200ms and 60s"),
+    (f"{GPU}.name", "GPU", f"{GPU}.name", "DNS label"),
+    (f"{GPU}.type", "cuda", f"{GPU}.type", "did you mean nvidia?"),
+    (f"{GPU}.device", "0", f"{GPU}.device", "PCI address"),
+    (f"{GPU}.capacity.maxUtilizationPercent", 50, f"{GPU}.capacity.maxUtilizationPercent", "only for cpu"),
+    (f"{GPU}.capacity.minFreeMiB", -1, f"{GPU}.capacity.minFreeMiB", "at least 0"),
+    (f"{GPU}.capacity.minFreeMib", 1, f"{GPU}.capacity.minFreeMib", "did you mean minFreeMiB?"),
+    (
+        f"{GPU}.pressure.thresholdPercent",
+        REMOVE,
+        f"{GPU}.pressure.thresholdPercent",
+        "required with mode fixed",
+    ),
+    (f"{GPU}.pressure.mode", "learned", f"{GPU}.pressure.thresholdPercent", "no effect"),
+    ("spec.resources[1].pressure", {}, "spec.resources[1].pressure", "only for nvidia"),
+    ("spec.resources[1].memory", "unified", "spec.resources[1].memory", "only for nvidia"),
+    ("spec.resources[1].name", "cpu", "spec.resources[2].name", "own name"),
+    ("spec.resources[1].type", "nvidia", "spec.resources[1].device", "is required where more than one"),
+    ("spec.resources[2].capacity.minFreeMiB", 5, "spec.resources[2].capacity.minFreeMiB", "not for cpu"),
+    (f"{VLLM}.resource", "gpuu", f"{VLLM}.resource", "did you mean 'gpu'?"),
+    (f"{VLLM}.alsoRequires", ["disk"], f"{VLLM}.alsoRequires[0]", "no resource is named 'disk'"),
+    (f"{VLLM}.name", "ollama", "spec.upstreams[1].name", "own name"),
+    (f"{VLLM}.dialect", "vllm", f"{VLLM}.dialect", "did you mean openai?"),
+    (f"{VLLM}.target", "http://127.0.0.1:8000/v1", f"{VLLM}.target", "write http://127.0.0.1:8000"),
+    (f"{VLLM}.target", "http://u:p@h:1", f"{VLLM}.target", "credentialSecretRef"),
+    (f"{VLLM}.target", "127.0.0.1:8000", f"{VLLM}.target", "must start with http://"),
+    (f"{VLLM}.target", "http://localhost:8472", f"{VLLM}.target", "the agent's own"),
+    (f"{VLLM}.port", 8472, "spec.upstreams[1].port", "choose another"),
+    (f"{VLLM}.port", 8470, f"{VLLM}.port", "apiPort"),
+    (f"{VLLM}.port", "8471", f"{VLLM}.port", "without quotes"),
+    (f"{VLLM}.port", 0, f"{VLLM}.port", "at least 1"),
+    (f"{VLLM}.yieldOnVeto", True, f"{VLLM}.yieldOnVeto", "cannot be asked to unload"),
+    (f"{VLLM}.forwardAuthorization", True, f"{VLLM}.forwardAuthorization", "contradicts"),
+    ("spec.upstreams[1].priorityScheduling", True, "spec.upstreams[1].priorityScheduling", "only for vLLM"),
+    (f"{VLLM}.drainTimeout", "2h", f"{VLLM}.drainTimeout", "between 0s and 1h"),
+    (f"{VLLM}.slots", 0, f"{VLLM}.slots", "at least 1"),
+    (f"{VLLM}.service", "LLM", f"{VLLM}.service", "Service name"),
+    (f"{VLLM}.credentialSecretRef", "key", f"{VLLM}.credentialSecretRef", "must be a mapping"),
+    (f"{VLLM}.models.items[0].name", " ", f"{VLLM}.models.items[0].name", "blank"),
+    (
+        f"{VLLM}.models.items[0].residentMinFreeMiB",
+        7000,
+        f"{VLLM}.models.items[0].residentMinFreeMiB",
+        "is more",
+    ),
+    (f"{VLLM}.residentMinFreeMiB", 1, f"{VLLM}.residentMinFreeMiB", "it belongs to spec.upstreams[].models"),
+    ("spec.access.listen", "localhost", "spec.access.listen", "IP address"),
+    ("spec.access.tls", {}, "spec.access.tls.secretRef", "is required"),
+    (
+        "spec.limits.maxBufferedBodyMiB",
+        1,
+        "spec.limits.maxBufferedBodyMiB",
+        "less than maxRequestBodyMiB (32)",
+    ),
+    ("spec.limits.headerReadTimeout", "0s", "spec.limits.headerReadTimeout", "between 1s and 1h"),
+]
+
+
+def errors_of(source: str | bytes | Path) -> tuple[FieldError, ...]:
+    with pytest.raises(ManifestInvalid) as caught:
+        load_manifest(source)
+    return caught.value.errors
+
+
+def test_the_full_manifest_is_valid_in_yaml_and_in_json() -> None:
+    data = manifest()
+    assert load_manifest(yaml.safe_dump(data)) == load_manifest(json.dumps(data)) == parse_manifest(data)
+
+
+@pytest.mark.parametrize(
+    ("place", "new", "path", "piece"), WRONG, ids=[f"{case[0]}-{number}" for number, case in enumerate(WRONG)]
+)
+def test_wrong_manifests(place: str, new: Any, path: str, piece: str) -> None:
+    data = manifest()
+    change(data, place, new)
+    errors = errors_of(yaml.safe_dump(data))
+    assert piece in {error.path: error.message for error in errors}.get(path, ""), errors
+
+
+RENAMES = {"kind", "apiVersion", "spec", "metadata", f"{GPU}.name", "spec.resources[1].name"}
+"""Changes that rightly make more than one error: what refers to the old name dangles."""
+ALONE = [case for case in WRONG if case[0] not in RENAMES]
+
+
+def test_one_mistake_makes_one_error() -> None:
+    several = {}
+    for place, new, path, _ in ALONE:
+        data = manifest()
+        change(data, place, new)
+        errors = errors_of(yaml.safe_dump(data))
+        if len(errors) > 1:
+            several[place, str(new)] = [str(error) for error in errors if error.path != path]
+    assert several == {}
+
+
+def test_errors_of_fields_do_not_hide_errors_between_fields() -> None:
+    data = manifest(spec__upstreams_0__port="x", spec__upstreams_1__resource="gpuu", spec__lendin=True)
+    errors = errors_of(yaml.safe_dump(data))
+    assert {error.path for error in errors} == {
+        "spec.upstreams[0].port",
+        "spec.upstreams[1].resource",
+        "spec.lendin",
+    }
+
+
+def test_errors_of_the_notation_do_not_hide_errors_of_fields() -> None:
+    text = (
+        "apiVersion: vacancy.dev/v1alpha1\nkind: LendingHost\nkind: LendingHost\nmetadata: {name: A}\n"
+        "spec: {lending: !x true, pausedUntil: never}\n"
+    )
+    assert [(error.path, error.line) for error in errors_of(text)] == [
+        ("kind", 3),
+        ("spec.lending", 5),
+        ("metadata.name", 4),
+        ("spec.pausedUntil", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "piece"),
+    [
+        ("", "is empty"),
+        ("just text", "must be a mapping; got 'just text'"),
+        ("- a\n- b\n", "must be a mapping; got a list"),
+        ("a: [\n", "is not valid YAML"),
+        (b"a: \xff\n", "is not UTF-8"),
+        ("a: 1\n---\nb: 1\n", "holds 2 documents"),
+        ("x: " + "y" * 300_000, "is larger than"),
+    ],
+)
+def test_wrong_files(source: str | bytes, piece: str) -> None:
+    assert any(piece in error.message and error.path == "" for error in errors_of(source))
+
+
+def test_an_object_of_another_api_is_told_only_that() -> None:
+    errors = errors_of("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 1}\n")
+    assert [error.path for error in errors] == ["apiVersion", "kind"]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "No such file" in errors_of(tmp_path / "none.yaml")[0].message
+    assert errors_of(tmp_path)[0].message.startswith("cannot be read")
+
+
+def test_a_path_is_read_and_text_is_not_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "host.yaml"
+    file.write_text(yaml.safe_dump(manifest()), encoding="utf-8")
+    assert load_manifest(file).metadata.name == "gaming-box"
+    assert "must be a mapping" in errors_of(str(file))[0].message
+
+
+def test_what_the_api_server_adds_is_ignored() -> None:
+    data = manifest()
+    data["metadata"] |= {"uid": "u-1", "generation": 3, "resourceVersion": "9", "managedFields": [{}]}
+    data["status"] = {"anything": 1}
+    host = load_manifest(yaml.safe_dump(data))
+    assert (host.metadata.uid, host.metadata.generation) == ("u-1", 3)
+    assert parse_manifest(data) == host
+
+
+def test_unquoted_times_mean_what_they_say() -> None:
+    host = load_manifest(
+        "apiVersion: vacancy.dev/v1alpha1\nkind: LendingHost\nmetadata: {name: a}\nspec:\n"
+        "  pausedUntil: 2030-01-31T18:00:00Z\n"
+        "  schedule: {timeZone: UTC, windows: [{from: 22:00, to: 06:00}]}\n"
+    )
+    assert host.spec.paused_until == "2030-01-31T18:00:00Z"
+    assert host.spec.schedule is not None
+    assert host.spec.schedule.windows[0].start == "22:00"
+
+
+def test_an_empty_block_is_an_absent_one() -> None:
+    data = manifest(spec__external=None, spec__schedule=None, spec__resources_0__pressure=None)
+    spec = load_manifest(yaml.safe_dump(data)).spec
+    assert (spec.external, spec.schedule, spec.resources[0].pressure) == (None, None, None)
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_examples_are_valid_and_leave_nothing_to_advise(file: Path) -> None:
+    assert advice(load_manifest(file)) == []
+
+
+def test_the_manifest_in_the_reference_is_valid() -> None:
+    text = (EXAMPLES[0].parents[1] / "docs" / "manifest.md").read_text(encoding="utf-8")
+    assert load_manifest(text.partition("```yaml\n")[2].partition("```")[0]).metadata.name == "workstation"
+
+
+def test_there_are_examples() -> None:
+    assert {file.stem for file in EXAMPLES} >= {"workstation-cpu", "gaming-box-nvidia", "headless-server"}
+
+
+@given(ANYTHING)
+def test_no_structure_raises_anything_else(data: object) -> None:
+    with pytest.raises(ManifestInvalid) as caught:
+        load_manifest(json.dumps(data))
+    assert caught.value.errors
+
+
+@given(st.sampled_from(WRONG), st.sampled_from([case[0] for case in WRONG]), ANYTHING)
+def test_no_damage_to_a_manifest_raises_anything_else(case: Any, place: str, value: object) -> None:
+    data = manifest()
+    for where, new in ((place, value), (case[0], case[1])):
+        try:
+            change(data, where, new)
+        except (KeyError, IndexError, TypeError):
+            continue
+    try:
+        host = parse_manifest(data)
+    except ManifestInvalid:
+        return
+    assert LendingHost.model_validate(host.model_dump(by_alias=True)) == host
+
+
+@given(st.text(st.sampled_from("apiVersion: kind LendingHost\n-[]{}&*!'\"spec,metadata#|>\t"), max_size=120))
+def test_no_text_raises_anything_else(text: str) -> None:
+    errors_of(text)
+
+
+def test_reading_manifests_needs_neither_network_nor_loop() -> None:
+    costly = {"aiohttp", "asyncio", "ssl", "kubernetes", "kopf", "httptools", "psutil"}
+    program = f"import sys, vacancy_api.manifest; print(sorted({costly!r} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
