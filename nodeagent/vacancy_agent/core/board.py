@@ -76,6 +76,8 @@ class Board:
         self.veto = Veto(settings.owner.release_after)
         self.local_pause: LocalPause | None = None
         self.asleep = False
+        self.unread: set[str] = set()
+        """Resources whose capacity was not read since the last borrowed job on them ended."""
         self._switched_off: set[str] = set()
         self._valid_from = _NEVER
         self._work: set[str] = set()
@@ -93,8 +95,10 @@ class Board:
             return
         self.version += 1
         self.capacity[resource] = self._judged(reading)
-        if not self.needs_sample(resource):
-            self._before.pop(resource, None)
+        if isinstance(reading, Ready) and reading.at > self._ended.get(resource, _NEVER):
+            self.unread.discard(resource)
+            if resource not in self._work:
+                self._before.pop(resource, None)
 
     def set_presence(self, reading: Reading[Presence], now: Instant) -> Edge | None:
         """Write a presence reading; returns the veto edge it causes.
@@ -198,7 +202,7 @@ class Board:
     def work_began(self, resource: str) -> None:
         """The first borrowed job took the resource: remember how it looked before."""
         known = self.capacity.get(resource)
-        if not self.needs_sample(resource):
+        if resource not in self.unread:
             self._before.pop(resource, None)
             if isinstance(known, Ready):
                 self._before[resource] = known
@@ -208,19 +212,12 @@ class Board:
         """The last borrowed job left the resource: what was read before `now` shows the job, not the card."""
         self._work.discard(resource)
         self._ended[resource] = now
+        self.unread.add(resource)
 
     def let_go(self, resources: Iterable[str], now: Instant) -> None:
         """An upstream was asked to unload: what it showed before proves nothing any more."""
         for resource in resources:
             self._let_go[resource] = now
-
-    def needs_sample(self, resource: str) -> bool:
-        """No capacity reading is newer than the end of the last job on the resource."""
-        ended = self._ended.get(resource)
-        if ended is None:
-            return False
-        reading = self.capacity.get(resource)
-        return not (isinstance(reading, Ready) and reading.at > ended)
 
     def last_disturbance(self, resource: str) -> Instant:
         """When a job ended on the resource or an unload was asked for; minus infinity: never."""
@@ -234,7 +231,7 @@ class Board:
         before = self._before.get(resource)
         if before is not None:
             waiting = now - self._ended.get(resource, _NEVER) <= self.settings.sampling.stale_after
-            if resource in self._work or (waiting and self.needs_sample(resource)):
+            if resource in self._work or (waiting and resource in self.unread):
                 return Ready(before.value, now)
         return self.capacity[resource]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, NamedTuple, NewType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,8 @@ class Phase(StrEnum):
     """Its exchange ended otherwise; nothing has proved yet that the work did."""
     RELEASED = "released"
 
+    __hash__ = str.__hash__  # Enum's own is written in Python, and every request looks phases up
+
 
 class ReleasedBy(StrEnum):
     """What ended a job."""
@@ -36,6 +38,8 @@ class ReleasedBy(StrEnum):
     """The upstream's process is another one now."""
     ASSUMED = "assumed"
     """`assumeEndedAfter` passed, which only the owner writes."""
+
+    __hash__ = str.__hash__  # as above
 
 
 MOVES: Mapping[Phase, frozenset[Phase]] = {
@@ -86,8 +90,7 @@ class Hold:
     process: ProcessIdentity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(NamedTuple):
     """A job changed phase. `idle`: the resources on which it was the last job; sample them now."""
 
     job: Job
@@ -95,8 +98,7 @@ class Moved:
     idle: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(NamedTuple):
     """Nothing happened: no such job (any more), or the table of moves has no such move."""
 
     id: JobId

@@ -98,13 +98,11 @@ class Ledger:
             jobs = claims[name].jobs
             if jobs and (len(jobs) > 1 or jobs.get(upstream, known.slots) >= known.slots):
                 return _busy({"resource": name, "cause": "in_use"})
-        unread = self._unread(known.requires, (upstream, model) if resident else None)
-        if unread:
-            return _busy({"resource": unread[0], "cause": "needs_sample"}, unread)
-        job = Job(
-            JobId(self._next), upstream, known.requires, Phase.FORWARDING, now, borrower, model, process
-        )
-        self._next += 1
+        if not self._board.unread.isdisjoint(known.requires):
+            unread = self._unread(known.requires, (upstream, model) if resident else None)
+            if unread:
+                return _busy({"resource": unread[0], "cause": "needs_sample"}, unread)
+        job = Job(self._new_id(), upstream, known.requires, Phase.FORWARDING, now, borrower, model, process)
         self._enter(job)
         return job
 
@@ -216,17 +214,11 @@ class Ledger:
         self._next += 1
         return JobId(self._next - 1)
 
-    def _unread(self, resources: tuple[str, ...], resident: tuple[str, str | None] | None) -> tuple[str, ...]:
-        needs = self._board.needs_sample
-        return tuple(
-            [
-                name
-                for name in resources
-                if needs(name)
-                and not self._claims[name].jobs
-                and (resident is None or self._claims[name].last != resident)
-            ]
-        )
+    def _unread(self, resources: tuple[str, ...], proved: tuple[str, str | None] | None) -> tuple[str, ...]:
+        """Resources without a reading since their last job; a model proved resident needs none."""
+        unread, claims = self._board.unread, self._claims
+        missing = [n for n in resources if n in unread and (proved is None or claims[n].last != proved)]
+        return tuple(missing)
 
     def _enter(self, job: Job) -> None:
         for name in job.resources:
