@@ -117,7 +117,7 @@ make_environment() {
 if ! is_ready; then
   mkdir -p "$(dirname "$venv")"
   exec 9>"$venv.lock"
-  if command -v flock >/dev/null; then flock 9; fi
+  if command -v flock >/dev/null && ! flock -n 9; then say "waiting for another run of env.sh"; flock 9; fi
   is_ready || make_environment 9>&-
 fi
 echo "$venv"
