@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+_MOST_ENTRIES = 256
+"""No list of a spec is longer: past it the length is the error, and a look at each entry only takes time."""
+
 Loc = tuple[str | int, ...]
 
 
@@ -28,11 +31,11 @@ def mapping(data: object, key: str) -> Mapping[object, object]:
 
 
 def entries(data: object, key: str) -> list[tuple[int, Mapping[object, object]]]:
-    """Position and content of each mapping in the list under `key`."""
+    """Position and content of each mapping among the first 256 in the list under `key`."""
     value = data.get(key) if isinstance(data, Mapping) else None
     if not isinstance(value, list):
         return []
-    return [(index, item) for index, item in enumerate(value) if isinstance(item, Mapping)]
+    return [(index, item) for index, item in enumerate(value[:_MOST_ENTRIES]) if isinstance(item, Mapping)]
 
 
 def text(data: Mapping[object, object], key: str) -> str | None:
@@ -42,11 +45,11 @@ def text(data: Mapping[object, object], key: str) -> str | None:
 
 
 def texts(data: Mapping[object, object], key: str) -> list[tuple[int, str]]:
-    """Position and content of each text in the list under `key`."""
+    """Position and content of each text among the first 256 in the list under `key`."""
     value = data.get(key)
     if not isinstance(value, list):
         return []
-    return [(index, item) for index, item in enumerate(value) if isinstance(item, str)]
+    return [(index, item) for index, item in enumerate(value[:_MOST_ENTRIES]) if isinstance(item, str)]
 
 
 def number(data: Mapping[object, object], key: str) -> int | None:

@@ -40,6 +40,9 @@ _OBJECT_META = frozenset(
 )
 """What Kubernetes keeps in metadata beside what `Metadata` reads."""
 
+_MOST_WORDED = 500
+"""Past so many errors of fields the file is something else altogether; wording each only takes time."""
+
 
 class ManifestInvalid(ContractInvalid):
     """The manifest is refused; `errors` names every reason with its path."""
@@ -122,9 +125,12 @@ def _field_errors(error: ValidationError, data: dict[str, Any], document: Docume
             return
         found.setdefault((path, message), FieldError(path, message, document.line_of(loc)))
 
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details[:_MOST_WORDED]:
         loc = detail["loc"]
         add(loc, word(detail, LendingHost, document.spelled.get(loc)))
     for problem in cross_check(data.get("spec")):
         add(("spec", *problem.loc), problem.message)
-    return sorted(found.values(), key=lambda item: item.line or 0)
+    in_order = sorted(found.values(), key=lambda item: item.line or 0)
+    more = len(details) - _MOST_WORDED
+    return [*in_order, FieldError("", f"and {more} more errors")] if more > 0 else in_order

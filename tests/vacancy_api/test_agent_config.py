@@ -140,6 +140,7 @@ def test_every_error_is_named_at_once() -> None:
         ("[" * 100_000, "not valid JSON"),
         (" " * 1_000_000, "larger than"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_what_is_no_document(source: str | bytes, piece: str) -> None:
     assert piece in errors_of(source)[""]

@@ -186,6 +186,7 @@ def test_errors_of_the_notation_do_not_hide_errors_of_fields() -> None:
         ("a: 1\n---\nb: 1\n", "holds 2 documents"),
         ("x: " + "y" * 300_000, "is larger than"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_wrong_files(source: str | bytes, piece: str) -> None:
     assert any(piece in error.message and error.path == "" for error in errors_of(source))
@@ -282,3 +283,20 @@ def test_reading_manifests_needs_neither_network_nor_loop() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_file_of_nothing_but_unknown_keys_is_told_the_first_of_them() -> None:
+    text = "apiVersion: vacancy.dev/v1alpha1\nkind: LendingHost\nmetadata: {name: a}\nspec:\n"
+    errors = errors_of(text + "".join(f"  k{number}: 1\n" for number in range(3000)))
+    assert len(errors) == 501
+    assert errors[-1] == FieldError("", "and 2500 more errors")
+
+
+def test_long_lists_are_told_their_length_in_reasonable_time() -> None:
+    resources = [{"name": f"r{number}", "type": "cpu"} for number in range(1000)]
+    upstreams = [{"name": f"u{number}", "resource": "x"} for number in range(1000)]
+    data = manifest(spec__resources=resources, spec__upstreams=upstreams)
+    with pytest.raises(ManifestInvalid) as caught:
+        parse_manifest(data)
+    found = {error.path: error.message for error in caught.value.errors}
+    assert found["spec.resources"] == "must have at most 32 entries; got 1000"

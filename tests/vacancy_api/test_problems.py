@@ -24,7 +24,8 @@ def test_the_same_error_is_named_once() -> None:
 
 def test_values_are_quoted_briefly() -> None:
     assert shown("x" * 1000) == "'" + "x" * 55 + "..."
-    assert [shown(value) for value in (True, None, {}, [], 3)] == [
+    values: list[object] = [True, None, {}, [], 3]
+    assert [shown(value) for value in values] == [
         "true",
         "nothing",
         "a mapping",

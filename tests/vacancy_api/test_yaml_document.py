@@ -91,6 +91,7 @@ def test_places_and_spellings_are_kept() -> None:
         ("x" * (MAX_BYTES + 1), "larger than 256 KiB"),
         ("%YAML 9.9\n---\na: 1\n", "is not valid YAML"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_refused(source: str | bytes, piece: str) -> None:
     assert piece in " | ".join(map(str, read_document(source).errors))
