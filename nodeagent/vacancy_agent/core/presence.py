@@ -111,7 +111,7 @@ NO_ANSWERS = Answers()
 
 
 def questions(view: LoginView, owner: OwnerSettings) -> Questions:
-    """What to ask before `judge`; nothing when a desktop in use settles it, so that a return is seen at once."""
+    """What to ask before `judge`: nothing when a desktop in use settles it, so that a return is quick."""
     there = _at_desktop(view)
     if any(_is_desktop(session) and not _is_idle(session, view, owner) for session in there):
         return Questions()
