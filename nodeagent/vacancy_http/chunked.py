@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from vacancy_http.faults import Malformed
+from vacancy_http.faults import MalformedError
 
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
@@ -47,7 +47,7 @@ class ChunkedDecoder:
         """Decode `data`.
 
         Raises:
-            Malformed: the coding has an error; the connection has no further use.
+            MalformedError: the coding has an error; the connection has no further use.
         """
         if self._pending:
             data = self._pending + data
@@ -87,7 +87,7 @@ class ChunkedDecoder:
             return pos
         found = _SIZE_LINE.fullmatch(line)
         if found is None:
-            raise Malformed("a chunk's size line is not a hexadecimal size")
+            raise MalformedError("a chunk's size line is not a hexadecimal size")
         self._left = int(found[1], 16)
         self._at = _At.DATA if self._left else _At.TRAILERS
         return after
@@ -99,7 +99,7 @@ class ChunkedDecoder:
             return pos + 2
         if end in (b"", b"\r"):
             return pos
-        raise Malformed("a chunk is longer than its size")
+        raise MalformedError("a chunk is longer than its size")
 
     def _trailers(self, data: bytes, pos: int) -> int:
         line, after = _line(data, pos)
@@ -110,7 +110,7 @@ class ChunkedDecoder:
             return after
         self._overhead += len(line)
         if self._overhead > _MAX_OVERHEAD or _TRAILER_LINE.fullmatch(line) is None:
-            raise Malformed("a trailer is malformed or too long")
+            raise MalformedError("a trailer is malformed or too long")
         return after
 
 
@@ -120,7 +120,7 @@ def _line(data: bytes, pos: int) -> tuple[bytes | None, int]:
     if end >= 0:
         return data[pos:end], end + 2
     if len(data) - pos >= _MAX_LINE:
-        raise Malformed("a line of the chunked coding is too long")
+        raise MalformedError("a line of the chunked coding is too long")
     if b"\n" in data[pos:] or b"\r" in data[pos:-1]:
-        raise Malformed("a line of the chunked coding ends in a bare line feed or carriage return")
+        raise MalformedError("a line of the chunked coding ends in a bare line feed or carriage return")
     return None, pos

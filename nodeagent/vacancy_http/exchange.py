@@ -11,25 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from vacancy_http.body import Body
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
-from vacancy_http.headers import end_to_end, request_head, response_head
-from vacancy_http.reply import Reply, ResponseHead
+from vacancy_http.headers import request_head, response_head
+from vacancy_http.reply import Reply
+from vacancy_http.request_parser import RequestHead, parse_request_head
 from vacancy_http.states import PHASE_NEXT, IllegalTransitionError, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vacancy_http.request_parser import RequestHead
+    from vacancy_http.reply import Reply
     from vacancy_http.response_parser import ParsedResponse
     from vacancy_http.server_conn import ServerConnection
     from vacancy_http.upstream import Upstream
     from vacancy_http.upstream_conn import UpstreamConnection
 
+DECIDING, COLLECTING, JUDGING, FORWARDED, STREAMING, ENDED = Phase
 _LAST_CHUNK = b"0\r\n\r\n"
-_CREATED, _REDIRECTS, _AFTER_REDIRECTS = 201, 300, 400
+_WITH_LOCATION = frozenset({201, *range(300, 400)})
 _NO_CONTENT = 204
 
 
-class Exchange:
+class Exchange(RequestHead):
     """One request and its reply.
 
     Attributes:
@@ -50,36 +52,35 @@ class Exchange:
     __slots__ = (
         "_chunked",
         "_client",
-        "_payload",
-        "_request",
         "_request_sent",
         "_retried",
-        "_upstream",
         "alive",
         "body",
         "context",
-        "fields",
         "has_body",
-        "headers",
         "link",
-        "method",
-        "minor",
         "path",
+        "payload",
         "phase",
         "query",
+        "request",
         "reserved",
         "response_bytes",
         "sent_to_upstream",
         "status",
         "tap",
-        "target",
+        "upstream",
     )
 
-    def __init__(self, client: ServerConnection, head: RequestHead) -> None:
-        self._client = client
-        self.method = head.method
-        self.minor = head.minor
-        target = self.target = head.target
+    def __init__(self, client: ServerConnection, raw: bytes, max_headers: int) -> None:
+        """Parse `raw`.
+
+        Raises:
+            MalformedError: it has no single reading.
+        """
+        self.headers = []
+        parse_request_head(self, raw, max_headers)
+        target = self.target
         if b"?" in target:
             path, _, query = target.partition(b"?")
             self.path: bytes = path
@@ -87,23 +88,22 @@ class Exchange:
         else:
             self.path = target
             self.query = None
-        self.headers = head.headers
-        self.fields = head.fields
-        self.has_body = head.content_length > 0 or head.chunked
+        self._client = client
+        self.has_body = self.content_length > 0 or self.chunked
         self.body: Body | None = None
         self.alive = True
-        self.phase = Phase.DECIDING
+        self.phase = DECIDING
         self.context: Any = None
         self.tap: Callable[[bytes], None] | None = None
         self.status = 0
         self.sent_to_upstream = False
         self.response_bytes = 0
         self.link: UpstreamConnection | None = None
-        self._upstream: Upstream | None = None
-        self._request = b""
-        self._payload: Body | bytes | None = None
-        self._request_sent = False
+        self.upstream: Upstream | None = None
+        self.request = b""
+        self.payload: Body | bytes | None = None
         self.reserved = 0
+        self._request_sent = False
         self._retried = False
         self._chunked = False
 
@@ -142,7 +142,7 @@ class Exchange:
         """
         if not self.alive:
             return
-        if self.phase >= Phase.FORWARDED:
+        if self.phase >= FORWARDED:
             raise IllegalTransitionError(
                 "respond() after forward(); cancel() is what ends a forwarded exchange"
             )
@@ -168,8 +168,8 @@ class Exchange:
         """
         if not self.alive:
             return
-        self._move(Phase.FORWARDED)
-        self._request = request_head(
+        self._move(FORWARDED)
+        self.request = request_head(
             self.method,
             target,
             upstream.host_line,
@@ -179,8 +179,8 @@ class Exchange:
             add=add,
             length=None if body is None else len(body),
         )
-        self._payload = body
-        self._upstream = upstream
+        self.payload = body
+        self.upstream = upstream
         upstream.dispatch(self, self._client.wheel)
 
     def cancel(self, reply: Reply) -> None:
@@ -192,7 +192,7 @@ class Exchange:
         if not self.alive:
             return
         self._drop_link()
-        if self.phase is Phase.STREAMING:
+        if self.phase is STREAMING:
             self._client.abort()
             self._end(Ending.CANCELLED)
         else:
@@ -209,14 +209,14 @@ class Exchange:
 
     def collecting(self) -> None:
         """The body is not here at once."""
-        self._move(Phase.COLLECTING)
+        self._move(COLLECTING)
 
     def take_body(self, body: Body, reserved: int) -> None:
         """The body is complete; of the budget `reserved` bytes are kept."""
         if self.reserved > reserved:
             self._client.app.budget.release(self.reserved - reserved)
             self.reserved = reserved
-        self._move(Phase.JUDGING)
+        self._move(JUDGING)
         self.body = body
         self._client.app.body_received(self)
 
@@ -231,43 +231,37 @@ class Exchange:
 
     # What the upstream's connection calls.
 
-    def sending(self, link: UpstreamConnection) -> tuple[bytes, Body | bytes | None]:
-        """`link` is open: head and body of the request for it."""
-        self.link = link
-        self.sent_to_upstream = True
-        return self._request, self._payload
-
     def request_sent(self) -> None:
         """The transport has the whole request."""
         self._request_sent = True
-        if self.phase is Phase.STREAMING:
+        if self.phase is STREAMING:
             self._drop_body()
 
     def retry(self) -> bool:
         """The reused connection died before a byte of the response; whether a new one is tried (once)."""
-        if self._retried or self._upstream is None:
+        if self._retried or self.upstream is None:
             return False
         self._retried = True
-        self._upstream.open(self, self._client.wheel)
+        self.upstream.open(self, self._client.wheel)
         return True
 
     def response_head(self, head: ParsedResponse, data: bytes, *, complete: bool) -> None:
         """The upstream's head came, and `data` of its body with it."""
-        self._move(Phase.STREAMING)
+        self._move(STREAMING)
         client = self._client
-        fields = end_to_end(head.headers, head.options)
-        if _REDIRECTS <= head.status < _AFTER_REDIRECTS or head.status == _CREATED:
-            fields = self._redirected(fields)
-        seen = ResponseHead(head.status, head.status_line, fields, head.announced)
-        client.app.response_started(self, seen)
+        if head.status in _WITH_LOCATION:
+            self._redirect(head)
+        client.app.response_started(self, head)
         if not self.alive:
             return  # cancelled by the application
         self.status = head.status
         if self._request_sent:
             self._drop_body()
-        out = response_head(seen, self._framing(head))
-        if data or complete:
+        out = response_head(head, self._framing(head))
+        if self._chunked:
             out += self._framed(data, complete=complete)
+        elif data:
+            out += data
         client.transport.write(out)
         self._written(data, complete=complete)
 
@@ -281,7 +275,7 @@ class Exchange:
     def upstream_failed(self, ending: Ending, detail: str) -> None:
         """There will be no (complete) response. The connection is closed already."""
         self.link = None
-        if self.phase is Phase.STREAMING:
+        if self.phase is STREAMING:
             self._client.abort()
             self._end(ending)
         else:
@@ -294,18 +288,18 @@ class Exchange:
             raise IllegalTransitionError(f"exchange: {self.phase.name} to {phase.name}")
         self.phase = phase
 
-    def _redirected(self, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        upstream = self._upstream
+    def _redirect(self, head: ParsedResponse) -> None:
+        upstream = self.upstream
         assert upstream is not None  # noqa: S101 - a response has an upstream
-        return [(name, upstream.rewrite(value) if name == b"location" else value) for name, value in fields]
+        head.headers = [(n, upstream.rewrite(v) if n == b"location" else v) for n, v in head.headers]
 
     def _framing(self, head: ParsedResponse) -> bytes:
         """The framing lines towards the client; decides with them whether its connection goes on."""
         client = self._client
         lines = b""
         if head.length is not None:
-            if head.announced is not None and head.status != _NO_CONTENT:
-                lines = b"content-length: %d\r\n" % head.announced
+            if head.content_length is not None and head.status != _NO_CONTENT:
+                lines = b"content-length: %d\r\n" % head.content_length
         elif self.minor:
             self._chunked = True
             lines = b"transfer-encoding: chunked\r\n"
@@ -321,7 +315,7 @@ class Exchange:
 
     def _written(self, data: bytes, *, complete: bool) -> None:
         self.response_bytes += len(data)
-        if self.tap is not None and data:
+        if data and self.tap is not None:
             self.tap(data)
         if complete and self.alive:
             self._end(Ending.COMPLETE)
@@ -339,7 +333,7 @@ class Exchange:
             link.abort()
 
     def _drop_body(self) -> None:
-        self._payload = None
+        self.payload = None
         if self.reserved:
             self._client.app.budget.release(self.reserved)
             self.reserved = 0
@@ -347,7 +341,7 @@ class Exchange:
             self.body.close()
 
     def _end(self, ending: Ending) -> None:
-        self._move(Phase.ENDED)
+        self._move(ENDED)
         self.alive = False
         self._drop_body()
         self._client.exchange = None

@@ -64,7 +64,7 @@ class VacancyHttpError(Exception):
     """Root of what this package raises."""
 
 
-class Malformed(VacancyHttpError):
+class MalformedError(VacancyHttpError):
     """Bytes that do not have exactly one reading."""
 
     def __init__(self, detail: str, fault: ProtocolFault = ProtocolFault.BAD_REQUEST) -> None:

@@ -9,9 +9,10 @@ head (about 1 us for 300 bytes) does the grammar; rejected: a list of single che
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from vacancy_http.faults import Malformed
+from vacancy_http.faults import MalformedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,10 +45,10 @@ def check_partial(data: bytes) -> None:
     """Refuse early what can never become a head, so that the sender is told at once and not at the timeout.
 
     Raises:
-        Malformed: `data` (a head without its end) is not the start of one.
+        MalformedError: `data` (a head without its end) is not the start of one.
     """
     if data.count(b"\n") != data.count(b"\r\n") or b"\x00" in data or _STARTS_TOKEN.match(data) is None:
-        raise Malformed("this is not the start of an HTTP/1.1 request")
+        raise MalformedError("this is not the start of an HTTP/1.1 request")
 
 
 def request_framing(
@@ -66,26 +67,26 @@ def request_framing(
         The length of the body, and whether it is chunked (the length is then 0).
 
     Raises:
-        Malformed: the framing is ambiguous, or Host is missing, doubled or no host.
+        MalformedError: the framing is ambiguous, or Host is missing, doubled or no host.
     """
     if len(fields) != len(headers):
         _refuse_doubled(headers, (b"host", b"content-length", b"transfer-encoding"))
     host = fields.get(b"host")
     if host is None:
         if minor:
-            raise Malformed("the Host field is missing")
-    elif _HOST.fullmatch(host) is None:
-        raise Malformed("the Host field is not a host with an optional port")
-    coding = fields.get(b"transfer-encoding")
+            raise MalformedError("the Host field is missing")
+    elif not _is_host(host):
+        raise MalformedError("the Host field is not a host with an optional port")
     length = fields.get(b"content-length")
-    if coding is None:
+    if b"transfer-encoding" not in fields:
         return (0 if length is None else content_length(length)), False
+    coding = fields[b"transfer-encoding"]
     if length is not None:
-        raise Malformed("Transfer-Encoding and Content-Length together are ambiguous")
+        raise MalformedError("Transfer-Encoding and Content-Length together are ambiguous")
     if coding.lower() != b"chunked":
-        raise Malformed("the only Transfer-Encoding is `chunked`")
+        raise MalformedError("the only Transfer-Encoding is `chunked`")
     if not minor:
-        raise Malformed("HTTP/1.0 has no Transfer-Encoding")
+        raise MalformedError("HTTP/1.0 has no Transfer-Encoding")
     return 0, True
 
 
@@ -97,7 +98,7 @@ def response_framing(
     """The framing of a response that may have a body: its length if given, and whether it is chunked.
 
     Raises:
-        Malformed: the framing is ambiguous. RFC 9112 6.3 lets Transfer-Encoding win over Content-Length; a proxy that
+        MalformedError: the framing is ambiguous. RFC 9112 6.3 lets Transfer-Encoding win over Content-Length; a proxy that
             shares its upstream between borrowers treats it as the attempt to split responses that it may be.
     """
     if len(fields) != len(headers):
@@ -107,18 +108,23 @@ def response_framing(
     if coding is None:
         return (None if length is None else content_length(length)), False
     if length is not None or coding.lower() != b"chunked" or not minor:
-        raise Malformed("the response's framing is ambiguous")
+        raise MalformedError("the response's framing is ambiguous")
     return None, True
+
+
+@lru_cache(maxsize=256)
+def _is_host(value: bytes) -> bool:
+    return _HOST.fullmatch(value) is not None
 
 
 def content_length(value: bytes) -> int:
     """Read a Content-Length: digits only, no sign, list or inner space.
 
     Raises:
-        Malformed: it is something else.
+        MalformedError: it is something else.
     """
     if not value.isdigit() or len(value) > _MAX_LENGTH_DIGITS:
-        raise Malformed("Content-Length is not a plain number")
+        raise MalformedError("Content-Length is not a plain number")
     return int(value)
 
 
@@ -126,4 +132,4 @@ def _refuse_doubled(headers: Sequence[tuple[bytes, bytes]], names: tuple[bytes, 
     present = [name for name, _ in headers]
     for name in names:
         if present.count(name) > 1:
-            raise Malformed(f"the field {name.decode()} occurs more than once")
+            raise MalformedError(f"the field {name.decode()} occurs more than once")

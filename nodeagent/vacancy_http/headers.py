@@ -65,7 +65,7 @@ def request_head(
     gone = _without(drop)
     if connection is not None and connection not in {b"keep-alive", b"close"}:
         gone = gone.union(connection_tokens(connection))
-    lines = [b"%b: %b\r\n" % f for f in headers if f[0] not in gone and not f[0].startswith(b"proxy-")]
+    lines = [b"%b: %b\r\n" % f for f in headers if f[0] not in gone and f[0][:6] != b"proxy-"]
     if add:
         lines += [b"%b: %b\r\n" % f for f in add]
     if length is not None:
@@ -77,10 +77,10 @@ def request_head(
     return b"%b %b%b%b" % (method.encode("ascii"), target, host_line, b"".join(lines))
 
 
-def end_to_end(headers: list[Field], options: list[bytes]) -> list[Field]:
+def end_to_end(headers: list[Field], options: list[bytes] | None) -> list[Field]:
     """The fields of an upstream's response that the client may see; `options` are those its Connection names."""
-    gone = _NOT_TO_CLIENT if not options else _NOT_TO_CLIENT.union(options)
-    return [f for f in headers if f[0] not in gone and not f[0].startswith(b"proxy-")]
+    gone = _NOT_TO_CLIENT if options is None else _NOT_TO_CLIENT.union(options)
+    return [f for f in headers if f[0] not in gone and f[0][:6] != b"proxy-"]
 
 
 def response_head(head: ResponseHead, framing: bytes) -> bytes:

@@ -46,4 +46,4 @@ class UpstreamLimits:
     connect_s: float = 5.0
     idle_s: float = 30.0
     response_head_s: float | None = None
-    max_idle: int = 64
+    max_idle: int = 256

@@ -30,17 +30,10 @@ class ResponseHead:
 
     __slots__ = ("content_length", "headers", "status", "status_line")
 
-    def __init__(
-        self,
-        status: int,
-        status_line: bytes,
-        headers: list[tuple[bytes, bytes]],
-        content_length: int | None,
-    ) -> None:
-        self.status = status
-        self.status_line = status_line
-        self.headers = headers
-        self.content_length = content_length
+    status: int
+    status_line: bytes
+    headers: list[tuple[bytes, bytes]]
+    content_length: int | None
 
 
 def reply_bytes(reply: Reply, *, head_only: bool, connection: bytes) -> bytes:

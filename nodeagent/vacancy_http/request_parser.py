@@ -7,10 +7,12 @@ reply. Bodies are counted by us (`intake.py`).
 
 from __future__ import annotations
 
-import httptools
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from vacancy_http.faults import Malformed, ProtocolFault
+from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import REQUEST_HEAD, request_framing, why_malformed
+
+_SLASH = 0x2F
 
 
 class RequestHead:
@@ -55,45 +57,42 @@ class RequestHead:
         self.headers.append((name.lower(), value.strip()))
 
 
-def parse_request_head(raw: bytes, max_headers: int) -> RequestHead:
-    """Read `raw`, which ends in its empty line.
+def parse_request_head(head: RequestHead, raw: bytes, max_headers: int) -> None:
+    """Read `raw`, which ends in its empty line, into `head`.
 
     Raises:
-        Malformed: refuse it and close the connection.
+        MalformedError: refuse it and close the connection.
     """
     found = REQUEST_HEAD.fullmatch(raw)
     if found is None:
-        raise Malformed(why_malformed(raw))
-    head = RequestHead()
+        raise MalformedError(why_malformed(raw))
     try:
-        httptools.HttpRequestParser(head).feed_data(raw)
-    except httptools.HttpParserUpgrade:
+        HttpRequestParser(head).feed_data(raw)
+    except HttpParserUpgrade:
         pass  # the head was read; an Upgrade is the application's to see and ours to drop
-    except httptools.HttpParserError as error:
-        raise Malformed(f"the head has no valid reading: {error}") from error
+    except HttpParserError as error:
+        raise MalformedError(f"the head has no valid reading: {error}") from error
+    method, target, minor = found.groups()
     headers = head.headers
     if len(headers) > max_headers:
-        raise Malformed(f"more than {max_headers} fields", ProtocolFault.HEAD_TOO_LARGE)
-    method, target, minor = found.groups()
-    head.method = method.decode("ascii")
+        raise MalformedError(f"more than {max_headers} fields", ProtocolFault.HEAD_TOO_LARGE)
+    head.method = str(method, "ascii")
     head.target = target
     head.minor = 1 if minor == b"1" else 0
     fields = head.fields = dict(headers)
-    if target[0] != 0x2F and (target != b"*" or method != b"OPTIONS"):  # noqa: PLR2004 - the slash
-        raise Malformed("the target is not a path; this is no forward proxy")
+    if target[0] != _SLASH and (target != b"*" or method != b"OPTIONS"):
+        raise MalformedError("the target is not a path; this is no forward proxy")
     head.content_length, head.chunked = request_framing(head.minor, headers, fields)
     if len(fields) != len(headers):
         join_repeated(headers, fields)
-    connection = fields.get(b"connection")
-    if connection is None:
-        head.keep_alive = head.minor == 1
-    else:
-        tokens = connection_tokens(connection)
+    if b"connection" in fields:
+        tokens = connection_tokens(fields[b"connection"])
         head.keep_alive = b"close" not in tokens and (head.minor == 1 or b"keep-alive" in tokens)
+    else:
+        head.keep_alive = head.minor == 1
     head.expects_continue = (
-        head.minor == 1 and b"expect" in fields and fields[b"expect"].lower() == b"100-continue"
+        b"expect" in fields and head.minor == 1 and fields[b"expect"].lower() == b"100-continue"
     )
-    return head
 
 
 def join_repeated(headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> None:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 from vacancy_http.body import Body, BodySink
 from vacancy_http.chunked import ChunkedDecoder
 from vacancy_http.exchange import Exchange
-from vacancy_http.faults import Ending, Malformed, ProtocolFault
+from vacancy_http.faults import Ending, MalformedError, ProtocolFault
 from vacancy_http.head_check import check_partial
 from vacancy_http.reply import Reply, reply_bytes
-from vacancy_http.request_parser import parse_request_head
 from vacancy_http.socket_state import peer_closed, reset_on_close
 from vacancy_http.states import CONNECTION_NEXT, Connection, IllegalTransitionError
 from vacancy_http.wheel import NEVER
@@ -25,13 +24,14 @@ from vacancy_http.wheel import NEVER
 if TYPE_CHECKING:
     from vacancy_http.server import Listener
 
+IDLE, HEAD, BODY, REPLY, DRAIN, LINGER, CLOSING, CLOSED = Connection
 _RESERVE_STEP = 64 << 10  # bytes that a chunked body grows its reservation by, at least
 _HEAD_END = b"\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE_LINE = b"connection: close\r\n"
 _NO_ROOM = "the bodies held at once have no room for this one"
 _KEEP_LINE = b"connection: keep-alive\r\n"
-EVICTABLE = frozenset({Connection.IDLE, Connection.HEAD, Connection.LINGER})
+EVICTABLE = frozenset({IDLE, HEAD, LINGER})
 
 
 class ServerConnection(asyncio.Protocol):
@@ -74,7 +74,7 @@ class ServerConnection(asyncio.Protocol):
         self._limits = listener.limits
         self.app = listener.app
         self.wheel = listener.wheel
-        self.state = Connection.IDLE
+        self.state = IDLE
         self.exchange: Exchange | None = None
         self.deadline = NEVER
         self.watch = False
@@ -105,7 +105,7 @@ class ServerConnection(asyncio.Protocol):
         self.peer = transport.get_extra_info("peername")
         self.is_tls = transport.get_extra_info("ssl_object") is not None
         if not self._listener.admit(self):
-            self._move(Connection.CLOSED)
+            self._move(CLOSED)
             self.transport.abort()
             return
         self.wheel.add(self)
@@ -115,16 +115,16 @@ class ServerConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of a client."""
         state = self.state
-        if state <= Connection.HEAD:
+        if state <= HEAD:
             self._buffer = self._buffer + data if self._buffer else data
             self._pump()
-        elif state is Connection.REPLY:
+        elif state is REPLY:
             self._hold(data)
-        elif state is Connection.BODY:
+        elif state is BODY:
             self._body_bytes(data)
-        elif state is Connection.DRAIN:
+        elif state is DRAIN:
             self._drain(data)
-        elif state is Connection.LINGER:
+        elif state is LINGER:
             self._dropped(len(data))
 
     def eof_received(self) -> bool:
@@ -158,11 +158,11 @@ class ServerConnection(asyncio.Protocol):
     def on_deadline(self) -> None:
         """A limit of the state has passed."""
         state = self.state
-        if state is Connection.IDLE:
+        if state is IDLE:
             self._close()
-        elif state is Connection.HEAD:
-            self._refuse(Malformed("the head did not come in time", ProtocolFault.HEADER_TIMEOUT))
-        elif state is Connection.BODY and self.exchange is not None:
+        elif state is HEAD:
+            self._refuse(MalformedError("the head did not come in time", ProtocolFault.HEADER_TIMEOUT))
+        elif state is BODY and self.exchange is not None:
             self._keep = False
             self.exchange.fault(ProtocolFault.BODY_TIMEOUT, "the body did not come in time")
         else:
@@ -205,7 +205,7 @@ class ServerConnection(asyncio.Protocol):
         if self._owes_continue and not buffer:
             self.transport.write(_CONTINUE)
         self._owes_continue = False
-        self._move(Connection.BODY)
+        self._move(BODY)
         self._overall = self.wheel.horizon + self._limits.body_read_s
         self._buffer = b""
         self._await_more()
@@ -234,27 +234,25 @@ class ServerConnection(asyncio.Protocol):
 
     def reply_finished(self) -> None:
         """The reply is written and its exchange over: what comes next on this connection?"""
-        if self.state >= Connection.CLOSING:
+        if self.state >= CLOSING:
             return
         if self._left or self._decoder is not None:
             self._start_dropping()
         elif self._keep:
-            self._move(Connection.IDLE)
+            self._move(IDLE)
             self.since = self.wheel.horizon
             self.deadline = self.since + self._limits.keep_alive_s
             if self._buffer:
                 self._pump()
-            if self._held and (
-                self.state is not Connection.REPLY or len(self._buffer) <= self._limits.max_head_bytes
-            ):
+            if self._held and (self.state is not REPLY or len(self._buffer) <= self._limits.max_head_bytes):
                 self._read_on()
         else:
             self._close()
 
     def abort(self) -> None:
         """End the connection so that the client cannot take what it has for a complete reply."""
-        if self.state is not Connection.CLOSED:
-            self._move(Connection.CLOSED)
+        if self.state is not CLOSED:
+            self._move(CLOSED)
             self._forgotten()
             reset_on_close(self.transport)
             self.transport.abort()
@@ -280,51 +278,51 @@ class ServerConnection(asyncio.Protocol):
             return
         self._pumping = True
         try:
-            while self._buffer and self.state <= Connection.HEAD:
-                if not self._next_head():
+            while self._buffer and self.state <= HEAD:
+                data = self._buffer
+                end = data.find(_HEAD_END)
+                if end < 0:
+                    self._head_part(data)
                     break
+                if end > self._limits.max_head_bytes - 4:
+                    raise self._too_long()
+                x = Exchange(self, data[: end + 4], self._limits.max_headers)
+                self._buffer = data[end + 4 :]
+                self._begin(x)
+        except MalformedError as error:
+            self._refuse(error)
         finally:
             self._pumping = False
 
-    def _next_head(self) -> bool:
-        data = self._buffer
-        limits = self._limits
-        end = data.find(_HEAD_END) + 4
-        try:
-            if (end if end >= 4 else len(data)) > limits.max_head_bytes:
-                raise Malformed(
-                    f"the head is over {limits.max_head_bytes} bytes", ProtocolFault.HEAD_TOO_LARGE
-                )
-            if end < 4:
-                self._head_part(data)
-                return False
-            head = parse_request_head(data[:end], limits.max_headers)
-        except Malformed as error:
-            self._refuse(error)
-            return False
-        self._buffer = data[end:]
+    def _begin(self, x: Exchange) -> None:
         self._served = True
-        self._minor = head.minor
-        self._keep = head.keep_alive
-        self.deadline = NEVER
-        self._move(Connection.REPLY)
-        self._left = head.content_length
-        if head.chunked:
+        self._minor = x.minor
+        self._keep = x.keep_alive
+        self._left = x.content_length
+        self._owes_continue = x.expects_continue
+        if x.chunked:
             self._decoder = ChunkedDecoder()
-        self._owes_continue = head.expects_continue
-        x = self.exchange = Exchange(self, head)
+        self.deadline = NEVER
+        self._move(REPLY)
+        self.exchange = x
         self._listener.counters.requests += 1
         self.app.head_received(x)
-        return True
+
+    def _too_long(self) -> MalformedError:
+        return MalformedError(
+            f"the head is over {self._limits.max_head_bytes} bytes", ProtocolFault.HEAD_TOO_LARGE
+        )
 
     def _head_part(self, data: bytes) -> None:
-        if self.state is Connection.IDLE:
+        if len(data) > self._limits.max_head_bytes:
+            raise self._too_long()
+        if self.state is IDLE:
             check_partial(data)
-            self._move(Connection.HEAD)
+            self._move(HEAD)
             if self._served:
                 self.deadline = self.wheel.horizon + self._limits.header_read_s
 
-    def _refuse(self, error: Malformed) -> None:
+    def _refuse(self, error: MalformedError) -> None:
         """Answer a head that has no single reading, and read no more of this client's requests."""
         self._listener.counters.malformed += 1
         self._keep = False
@@ -357,7 +355,7 @@ class ServerConnection(asyncio.Protocol):
         self._await_more()
         try:
             payload = self._take(data)
-        except Malformed as error:
+        except MalformedError as error:
             self._keep = False
             x.fault(error.fault, error.detail)
             return
@@ -370,7 +368,7 @@ class ServerConnection(asyncio.Protocol):
             sink.write(payload)
             if not self._left and self._decoder is None:
                 self._sink = None
-                self._move(Connection.REPLY)
+                self._move(REPLY)
                 self.deadline = NEVER
                 x.take_body(sink.finish(), total)
 
@@ -402,17 +400,17 @@ class ServerConnection(asyncio.Protocol):
         if self._held:
             self._read_on()
         if self._keep:
-            self._move(Connection.DRAIN)
+            self._move(DRAIN)
             self._drain(buffer)
         else:
-            self._move(Connection.LINGER)
+            self._move(LINGER)
             if self.transport.can_write_eof():
                 self.transport.write_eof()
 
     def _drain(self, data: bytes) -> None:
         try:
             self._take(data)
-        except Malformed:
+        except MalformedError:
             self.abort()
             return
         if self._left or self._decoder is not None:
@@ -436,13 +434,13 @@ class ServerConnection(asyncio.Protocol):
     # Ends.
 
     def _close(self) -> None:
-        self._move(Connection.CLOSING)
+        self._move(CLOSING)
         self.deadline = self.wheel.horizon + self._limits.write_stall_s
         self.transport.close()
 
     def _gone(self, ending: Ending = Ending.CLIENT_GONE) -> None:
-        if self.state is not Connection.CLOSED:
-            self._move(Connection.CLOSED)
+        if self.state is not CLOSED:
+            self._move(CLOSED)
             self._forgotten()
             self.transport.abort()
         if self.exchange is not None:

@@ -80,11 +80,8 @@ class Upstream:
         """Give `x` to a connection that rests, or to a new one."""
         idle = self._idle
         while idle:
-            link = idle.pop()
-            if link.is_clean():
-                link.start(x)
+            if idle.pop().reuse(x):
                 return
-            link.abort()
         self.open(x, wheel)
 
     def open(self, x: Exchange, wheel: Wheel) -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from vacancy_http.body import Body
 from vacancy_http.chunked import ChunkedDecoder
-from vacancy_http.faults import Ending, Malformed
+from vacancy_http.faults import Ending, MalformedError
 from vacancy_http.response_parser import ParsedResponse, parse_response_head
 from vacancy_http.socket_state import readable_probe
 from vacancy_http.states import LINK_NEXT, IllegalTransitionError, Link
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from vacancy_http.exchange import Exchange
     from vacancy_http.upstream import Upstream
 
+CONNECTING, IDLE, HEAD, BODY, CLOSED = Link
 _HEAD_END = b"\r\n\r\n"
 _MAX_HEAD = 65536  # bytes; of all interim responses and the final head together
 _SLICE = 256 << 10  # bytes of a large body that are written at once
@@ -62,7 +62,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._upstream = upstream
         self._wheel = wheel
         self.exchange: Exchange | None = x
-        self.state = Link.CONNECTING
+        self.state = CONNECTING
         self.watch = False
         self.deadline = wheel.horizon + upstream.limits.connect_s
         self._poll: Callable[[int], list[Any]] | None = None
@@ -81,24 +81,22 @@ class UpstreamConnection(asyncio.Protocol):
 
     # The exchange's side.
 
-    def is_clean(self) -> bool:
-        """Nothing has come, and nobody has left, since it was put into the pool."""
-        if self.transport.is_closing():
+    def reuse(self, x: Exchange) -> bool:
+        """Send the request of `x`, unless something came or somebody left since this was put into the pool."""
+        if (self._poll is not None and self._poll(0)) or self.transport.is_closing():
+            self.abort()
             return False
-        return self._poll is None or not self._poll(0)
-
-    def start(self, x: Exchange) -> None:
-        """Send the request of `x` on this resting connection."""
         self.exchange = x
         self._reused = True
         self._send(x)
+        return True
 
     def abort(self) -> None:
         """Close at once; the exchange hears nothing more of this connection."""
         self.exchange = None
-        if self.state is not Link.CLOSED:
-            connecting = self.state is Link.CONNECTING
-            self._move(Link.CLOSED)
+        if self.state is not CLOSED:
+            connecting = self.state is CONNECTING
+            self._move(CLOSED)
             self._wheel.discard(self)
             self._upstream.forget(self)
             self._view = None
@@ -107,7 +105,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def pause(self) -> None:
         """Read no more until `resume`: the client does not take what is there."""
-        if not self._paused and self.state in {Link.HEAD, Link.BODY}:
+        if not self._paused and self.state in {HEAD, BODY}:
             self._paused = True
             self.transport.pause_reading()
 
@@ -126,9 +124,9 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_deadline(self) -> None:
         """Too long in the pool, or without a connection or a head."""
-        if self.state is Link.CONNECTING:
+        if self.state is CONNECTING:
             self._fail(Ending.UPSTREAM_UNREACHABLE, "the upstream did not accept a connection in time")
-        elif self.state is Link.HEAD:
+        elif self.state is HEAD:
             self._fail(Ending.UPSTREAM_TIMEOUT, "the upstream did not answer in time")
         else:
             self.abort()
@@ -142,7 +140,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Send what waits for this connection."""
         self.transport = cast("asyncio.Transport", transport)
         x = self.exchange
-        if self.state is Link.CLOSED or x is None:
+        if self.state is CLOSED or x is None:
             self.transport.abort()
             return
         self._poll = readable_probe(transport)
@@ -151,13 +149,13 @@ class UpstreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of the response, or bytes that nobody asked for."""
         try:
-            if self.state is Link.HEAD:
+            if self.state is HEAD:
                 self._head_bytes(data)
-            elif self.state is Link.BODY:
+            elif self.state is BODY:
                 self._body_bytes(data)
             else:
                 self.abort()
-        except Malformed as error:
+        except MalformedError as error:
             self._fail(Ending.UPSTREAM_INVALID, error.detail)
 
     def eof_received(self) -> bool:
@@ -181,19 +179,21 @@ class UpstreamConnection(asyncio.Protocol):
     # Sending.
 
     def _send(self, x: Exchange) -> None:
-        self._move(Link.HEAD)
+        self._move(HEAD)
         limit = self._upstream.limits.response_head_s
         self.deadline = NEVER if limit is None else self._wheel.horizon + limit
         self._received = 0
         self._buffer = b""
-        head, payload = x.sending(self)
+        x.link = self
+        x.sent_to_upstream = True
+        payload = x.payload
         if payload is None:
-            self.transport.write(head)
+            self.transport.write(x.request)
         elif len(payload) <= _JOINED:
-            self.transport.write(head + (payload.bytes if isinstance(payload, Body) else payload))
+            self.transport.write(x.request + (payload if isinstance(payload, bytes) else payload.bytes))
         else:
-            self.transport.write(head)
-            self._view = payload.view() if isinstance(payload, Body) else memoryview(payload)
+            self.transport.write(x.request)
+            self._view = memoryview(payload) if isinstance(payload, bytes) else payload.view()
             self._position = 0
             self._send_slice()
             return
@@ -226,7 +226,7 @@ class UpstreamConnection(asyncio.Protocol):
             end = data.find(_HEAD_END)
             size = len(data) if end < 0 else end
             if self._received - len(data) + size > _MAX_HEAD:
-                raise Malformed("the upstream's head is too large")
+                raise MalformedError("the upstream's head is too large")
             if end < 0:
                 self._buffer = data
                 return
@@ -235,7 +235,7 @@ class UpstreamConnection(asyncio.Protocol):
             if head.status >= _OK:
                 break
             if head.status == _SWITCHING:
-                raise Malformed("the upstream switches protocols unasked")
+                raise MalformedError("the upstream switches protocols unasked")
         self._buffer = b""
         self._first(x, head, data)
 
@@ -263,7 +263,7 @@ class UpstreamConnection(asyncio.Protocol):
         if complete:
             self._finish(x, dirty=bool(rest))
         else:
-            self._move(Link.BODY)
+            self._move(BODY)
         x.response_head(head, payload, complete=complete)
 
     def _body_bytes(self, data: bytes) -> None:
@@ -292,7 +292,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._decoder = None
         self.resume()
         if self._keep and not dirty and self._view is None and self._upstream.put_back(self):
-            self._move(Link.IDLE)
+            self._move(IDLE)
             self.exchange = None
             self.deadline = self._wheel.horizon + self._upstream.limits.idle_s
         else:
@@ -300,12 +300,12 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _lost(self, exc: Exception | None) -> None:
         x = self.exchange
-        if self.state is Link.CLOSED or x is None:
+        if self.state is CLOSED or x is None:
             self.abort()
-        elif self.state is Link.BODY and self._left == _UNTIL_CLOSE and self._decoder is None and exc is None:
+        elif self.state is BODY and self._left == _UNTIL_CLOSE and self._decoder is None and exc is None:
             self._finish(x, dirty=True)
             x.response_data(b"", complete=True)
-        elif self.state is Link.HEAD and self._reused and not self._received:
+        elif self.state is HEAD and self._reused and not self._received:
             self.abort()
             x.link = None
             if not x.retry():
