@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class PartError(Exception):
-    """A part did not start, or died; the message carries its last words."""
+    """A part did not do its work: did not start, died, refused; the message says what was heard of it."""
 
 
 def cores() -> tuple[int, int]:

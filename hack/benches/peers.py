@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
+import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benches.parts import LOOPBACK, free_port
-from benches.wrk import Target
+from benches.parts import LOOPBACK, START_DEADLINE_S, PartError, free_port
+from benches.wrk import Target, request_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benches.parts import Lab
+    from benches.parts import Lab, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,26 @@ class Peer:
         binary = self.find()
         assert binary is not None
         port = free_port()
-        lab.start(self.name, [binary, *self.arguments(lab, port, upstream)], port=port, core=lab.proxy_core)
+        part = lab.start(
+            self.name, [binary, *self.arguments(lab, port, upstream)], port=port, core=lab.proxy_core
+        )
+        _wait_until_it_forwards(part, port)
         return Target(self.name, port)
+
+
+def _wait_until_it_forwards(part: Part, port: int) -> None:
+    """These listen before they have looked at their upstream."""
+    deadline = time.monotonic() + START_DEADLINE_S
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=10)
+        with suppress(OSError, http.client.HTTPException), closing(connection):
+            connection.request(
+                "POST", "/v1/chat/completions", request_body(), {"Content-Type": "application/json"}
+            )
+            if connection.getresponse().status == http.HTTPStatus.OK:
+                return
+        time.sleep(0.2)
+    raise PartError(f"{part.name} does not forward:\n{part.last_words()}")
 
 
 def _litellm(lab: Lab, port: int, upstream: int) -> list[str]:
@@ -66,7 +87,8 @@ def _litellm(lab: Lab, port: int, upstream: int) -> list[str]:
 
 def _vllm_router(lab: Lab, port: int, upstream: int) -> list[str]:
     del lab
-    return ["--worker-urls", f"http://{LOOPBACK}:{upstream}", "--host", LOOPBACK, "--port", str(port)]
+    where = ["--worker-urls", f"http://{LOOPBACK}:{upstream}", "--host", LOOPBACK, "--port", str(port)]
+    return [*where, "--policy", "round_robin", "--log-level", "error", "--prometheus-port", str(free_port())]
 
 
 PEERS = (Peer("litellm", "litellm", _litellm), Peer("vllm_router", "vllm-router", _vllm_router))

@@ -8,7 +8,7 @@ import re
 import time
 from typing import TYPE_CHECKING, cast
 
-from benches.parts import LOOPBACK
+from benches.parts import LOOPBACK, PartError
 
 if TYPE_CHECKING:
     from benches.wrk import Target
@@ -18,7 +18,7 @@ FIRST_EVENT_DEADLINE_S = 20.0
 ENDLESS = 10_000_000
 
 
-class StreamError(Exception):
+class StreamError(PartError):
     """A stream was refused or ended early."""
 
 

@@ -11,7 +11,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from benches.parts import LOOPBACK, python_module
+from benches.parts import LOOPBACK, PartError, python_module
 
 if TYPE_CHECKING:
     from benches.wrk import Target
@@ -21,7 +21,7 @@ DEADLINE_S = 60.0
 HEAD, TAIL = b'{"model":"bench","messages":[{"role":"user","content":"', b'"}],"max_tokens":16}'
 
 
-class UploadError(Exception):
+class UploadError(PartError):
     """The upload was not answered with 200."""
 
 

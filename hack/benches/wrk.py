@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benches.parts import LOOPBACK
+from benches.parts import LOOPBACK, PartError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ end
 """
 
 
-class LoadError(Exception):
+class LoadError(PartError):
     """The load met errors: a figure of such a run would be a figure of refusals."""
 
 
