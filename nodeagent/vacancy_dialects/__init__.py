@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vacancy_dialects.endings import EndWatch, needs_marker
 from vacancy_dialects.registry import UnknownDialectError, table_for
+from vacancy_dialects.replies import MAX_REWRITTEN, ReplyUnreadableError, rewrite_reply
 from vacancy_dialects.routes import (
     WEBSOCKET,
     BodyShape,
@@ -17,6 +18,7 @@ from vacancy_dialects.routes import (
 from vacancy_dialects.table import RouteTable
 
 __all__ = [
+    "MAX_REWRITTEN",
     "WEBSOCKET",
     "BodyShape",
     "EndMark",
@@ -24,10 +26,12 @@ __all__ = [
     "Match",
     "QueryRule",
     "ReplyRule",
+    "ReplyUnreadableError",
     "Route",
     "RouteClass",
     "RouteTable",
     "UnknownDialectError",
     "needs_marker",
+    "rewrite_reply",
     "table_for",
 ]
