@@ -4,23 +4,28 @@ Theory of operation
 ===================
 
 A client's connection (`server_conn.py`) cuts one head out of what it receives, has it checked byte for byte
-(`head_check.py`) and parsed (`request_parser.py`), and makes an `Exchange` of it (`exchange.py`). The application gets
-the exchange and does one of three things: answer, have the body collected (`body.py`, `chunked.py`), or forward. A forwarded
-exchange is given to a connection of the upstream's pool (`upstream.py`, `upstream_conn.py`), which writes the request,
-reads the response (`response_parser.py`) and pushes it piece by piece through the exchange to the client's transport.
+(`head_check.py`) and parsed (`request_parser.py`), and makes an `Exchange` of it (`exchange.py`). The
+application gets
+the exchange and does one of three things: answer, have the body collected (`body.py`, `chunked.py`), or
+forward. A forwarded exchange is given to a connection of the upstream's pool (`upstream.py`,
+`upstream_conn.py`), which writes the request, reads the response (`response_parser.py`) and pushes it piece
+by piece through the exchange to the client's transport.
 
-Everything is a callback of a transport. There is no task, no future, no queue and no timer per request: back-pressure is
-`pause_writing` of one transport calling `pause_reading` of the other, time is a float that one wheel looks at
-(`wheel.py`), and an end is a method call down the chain client connection - exchange - upstream connection. So a client that
-leaves closes its upstream within the same turn of the loop, and so does `Exchange.cancel`.
+Everything is a callback of a transport. There is no task, no future, no queue and no timer per request:
+back-pressure is `pause_writing` of one transport calling `pause_reading` of the other, time is a float that
+one wheel looks at (`wheel.py`), and an end is a method call down the chain client connection - exchange -
+upstream connection. So a client that leaves closes its upstream within the same turn of the loop, and so does
+`Exchange.cancel`.
 
-What may follow what stands in three tables (`states.py`); each object walks its own table and raises when it leaves it.
-Framing is refused rather than interpreted: what is accepted has one reading, and h11 reads it the same way. A reply is either
-complete on the wire or visibly cut (the client's connection is reset); a connection to an upstream is either provably at
-a message boundary or closed.
+What may follow what stands in three tables (`states.py`); each object walks its own table and raises when it
+leaves it.
+Framing is refused rather than interpreted: what is accepted has one reading, and h11 reads it the same way. A
+reply is either complete on the wire or visibly cut (the client's connection is reset); a connection to an
+upstream is either provably at a message boundary or closed.
 
-An Upgrade is treated as a plain request without its Upgrade field. A tunnel would be a fourth thing the application can do with
-a head, beside `respond`, `collect_body` and `forward`: both connections would hand their transports to it and forget them.
+An Upgrade is treated as a plain request without its Upgrade field. A tunnel would be a fourth thing the
+application can do with a head, beside `respond`, `collect_body` and `forward`: both connections would hand
+their transports to it and forget them.
 """
 
 from __future__ import annotations

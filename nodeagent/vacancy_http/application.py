@@ -21,7 +21,7 @@ class BodyBudget(Protocol):
 
 
 class Application(Protocol):
-    """Decides what becomes of each exchange. All calls are made on the loop; they must neither block nor raise.
+    """Decides what becomes of each exchange. Calls are made on the loop and must neither block nor raise.
 
     Any of the exchange's methods may be called from within these calls.
     """
@@ -32,7 +32,7 @@ class Application(Protocol):
         """Word the answer to an error the engine found; `detail` is a sentence for people."""
 
     def head_received(self, x: Exchange, /) -> None:
-        """A head came. Exactly one of `respond`, `collect_body` and (without a body) `forward` has to follow."""
+        """A head came: exactly one of `respond`, `collect_body` or, without a body, `forward` follows."""
 
     def body_received(self, x: Exchange, /) -> None:
         """`x.body` is complete. `respond` or `forward`, now or, while `x.alive`, later."""
@@ -41,4 +41,4 @@ class Application(Protocol):
         """The upstream's head came; `head.headers` may be edited and `x.tap` set."""
 
     def exchange_ended(self, x: Exchange, ending: Ending, /) -> None:
-        """The exchange is over, the upstream done or closed. Once for every exchange that `head_received` saw."""
+        """The exchange is over, the upstream done or closed. Once for each that `head_received` saw."""

@@ -1,12 +1,14 @@
 """A request body that was collected whole.
 
-Up to 1 MiB it is one bytes object. A larger one lies in a mapped memory file: a helper process can read the same pages,
-nothing of it is copied when it grows, and its memory goes back to the system at `close` (a freed 64 MiB bytes object may
-stay with the allocator). Where there is no memfd, an unlinked temporary file takes its place.
+Up to 1 MiB it is one bytes object. A larger one lies in a mapped memory file: a helper process can read the
+same pages, nothing of it is copied when it grows, and its memory goes back to the system at `close` (a freed
+64 MiB bytes object may stay with the allocator). Where there is no memfd, an unlinked temporary file takes
+its place.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
@@ -67,17 +69,17 @@ class Body:
         return memoryview(self._map)
 
     def fileno(self) -> int | None:
-        """The descriptor of the memory file, for a helper process; None where the body is a plain bytes object."""
+        """The descriptor of the memory file, for a helper process; None for a body that is a bytes object."""
         return None if self._file is None else self._file.fileno()
 
     def close(self) -> None:
         """Give the memory back; what still has a view keeps it until that view is gone."""
         self._bytes = None
         if self._map is not None:
-            try:
+            with contextlib.suppress(
+                BufferError
+            ):  # a transport still holds a slice; the mapping goes with it
                 self._map.close()
-            except BufferError:
-                pass  # a transport still holds a slice of it; the mapping goes with that slice
             self._map = None
         if self._file is not None:
             self._file.close()

@@ -1,6 +1,7 @@
 """Strict decoder of the chunked coding, for both directions.
 
-Invariant: what it decodes, h11 decodes to the same bytes and ends at the same place. httptools is not used here because
+Invariant: what it decodes, h11 decodes to the same bytes and ends at the same place. httptools is not used
+here because
 it cannot stop: it reads on into the next message within the same call, and skips what it was lenient about.
 Trailers are checked and dropped; they never become headers.
 """

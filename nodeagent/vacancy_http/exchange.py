@@ -1,8 +1,10 @@
 """One request and its one reply, as the application sees it.
 
-Invariants: `exchange_ended` is called exactly once; when it is called, the upstream's connection is in the pool or closed,
-and the budget of the body is returned. Every path to the end goes through `_end`. A reply is written by exactly one of
-three: `_answer` (our own), `response_head` with what follows it (the upstream's), or nothing (the client is gone).
+Invariants: `exchange_ended` is called exactly once; when it is called, the upstream's connection is in the
+pool or closed, and the budget of the body is returned. Every path to the end goes through `_end`. A reply is
+written by exactly one of
+three: `_answer` (our own), `response_head` with what follows it (the upstream's), or nothing (the client is
+gone).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Exchange(RequestHead):
     """One request and its reply.
 
     Attributes:
-        method, target: as the client sent them; `path` and `query` are the target's parts before and after `?`.
+        method, target: as the client sent them; `path` and `query` are the target's parts before and after
+            `?`.
         headers: all fields, names lower-cased, values stripped.
         has_body: a body is announced (it may turn out empty where it is chunked).
         body: the collected body; closed once the response has started.
@@ -126,8 +129,8 @@ class Exchange(RequestHead):
     def collect_body(self) -> None:
         """Have the body collected; `body_received` follows, maybe within this call.
 
-        A body that is too large, that the budget has no room for, or that comes too slowly is answered by the engine
-        (`fault_reply`); the exchange then ends as `Ending.ANSWERED`.
+        A body that is too large, that the budget has no room for, or that comes too slowly is answered by the
+        engine (`fault_reply`); the exchange then ends as `Ending.ANSWERED`.
         """
         if self.has_body:
             self._client.collect(self)
@@ -186,8 +189,9 @@ class Exchange(RequestHead):
     def cancel(self, reply: Reply) -> None:
         """End the exchange from outside: the upstream's connection is aborted within this call.
 
-        Before the response's head `reply` is sent and the connection may go on; later the client's connection is
-        aborted, so that a cut stream never looks like a finished one. Nothing happens when the exchange is over.
+        Before the response's head `reply` is sent and the connection may go on; later the client's connection
+        is aborted, so that a cut stream never looks like a finished one. Nothing happens when the exchange is
+        over.
         """
         if not self.alive:
             return
@@ -263,6 +267,8 @@ class Exchange(RequestHead):
         elif data:
             out += data
         client.transport.write(out)
+        if client.stalled and self.link is not None:
+            self.link.pause()  # it has not even taken the reply before this one
         self._written(data, complete=complete)
 
     def response_data(self, data: bytes, *, complete: bool) -> None:
@@ -275,6 +281,8 @@ class Exchange(RequestHead):
     def upstream_failed(self, ending: Ending, detail: str) -> None:
         """There will be no (complete) response. The connection is closed already."""
         self.link = None
+        if ending is Ending.UPSTREAM_UNREACHABLE and self.sent_to_upstream:
+            ending = Ending.UPSTREAM_DIED  # the first try may have started work
         if self.phase is STREAMING:
             self._client.abort()
             self._end(ending)

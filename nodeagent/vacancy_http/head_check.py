@@ -1,9 +1,10 @@
 """Checks of a head's raw bytes, before any parser sees them.
 
-Invariant: a head that passes has exactly one reading. It prevents request smuggling: two parties on one connection that
-disagree on where a message ends. httptools alone lets through `gzip, chunked`, chunked on HTTP/1.0, missing or doubled
-Host, HTTP/0.9 and 2.0, `#` in the target, obs-fold, bare line feeds and NUL. One compiled expression over the whole
-head (about 1 us for 300 bytes) does the grammar; rejected: a list of single checks, which is slower and leaves gaps.
+Invariant: a head that passes has exactly one reading. It prevents request smuggling: two parties on one
+connection that disagree on where a message ends. httptools alone lets through `gzip, chunked`, chunked on
+HTTP/1.0, missing or doubled Host, HTTP/0.9 and 2.0, `#` in the target, obs-fold, bare line feeds and NUL. One
+compiled expression over the whole head (about 1 us for 300 bytes) does the grammar; rejected: a list of
+single checks, which is slower and leaves gaps.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def response_framing(
     """The framing of a response that may have a body: its length if given, and whether it is chunked.
 
     Raises:
-        MalformedError: the framing is ambiguous. RFC 9112 6.3 lets Transfer-Encoding win over Content-Length; a proxy that
+        MalformedError: the framing is ambiguous. RFC 9112 6.3 lets Transfer-Encoding win over Content-Length;
+            a proxy that
             shares its upstream between borrowers treats it as the attempt to split responses that it may be.
     """
     if len(fields) != len(headers):

@@ -1,8 +1,9 @@
 """Which fields go on, and how heads are written.
 
-Dropped in both directions: hop-by-hop fields, those named in Connection, Proxy-* (RFC 9110 7.6.1). Towards an upstream
-also Host, Expect and Content-Length, which the engine writes itself: a forwarded Expect would make the upstream wait for
-a body that is already here, and a forwarded Content-Length could disagree with the body that was judged.
+Dropped in both directions: hop-by-hop fields, those named in Connection, Proxy-* (RFC 9110 7.6.1). Towards an
+upstream also Host, Expect and Content-Length, which the engine writes itself: a forwarded Expect would make
+the upstream wait for a body that is already here, and a forwarded Content-Length could disagree with the body
+that was judged.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def request_head(
 
 
 def end_to_end(headers: list[Field], options: list[bytes] | None) -> list[Field]:
-    """The fields of an upstream's response that the client may see; `options` are those its Connection names."""
+    """The fields of a response that the client may see; `options` are those its Connection field names."""
     gone = _NOT_TO_CLIENT if options is None else _NOT_TO_CLIENT.union(options)
     return [f for f in headers if f[0] not in gone and f[0][:6] != b"proxy-"]
 

@@ -10,7 +10,8 @@ class ListenerLimits:
     """Limits of one listener; the defaults are those of an agent's proxy.
 
     Attributes:
-        header_read_s: seconds from the first byte of a head (on a new connection: from its opening) to its end.
+        header_read_s: seconds from the first byte of a head (on a new connection: from its opening) to its
+            end.
         body_read_s: seconds for a whole request body, counted from the end of its head.
         body_idle_s: seconds without a byte of the body.
         write_stall_s: seconds in which a client takes nothing of what is ready for it.

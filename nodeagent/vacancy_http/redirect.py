@@ -1,7 +1,7 @@
 """Redirects of an upstream, as the client may see them.
 
-A `Location` that names the upstream's own address, or a loopback name with its port, becomes a path on the proxy. The
-client must not learn the internal target, and could not reach it. Anything else is left as it is.
+A `Location` that names the upstream's own address, or a loopback name with its port, becomes a path on the
+proxy. The client must not learn the internal target, and could not reach it. Anything else is left as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The head of a request: raw checks, then httptools, then the framing rules.
 
-The parser is fed one head and nothing else, and a new one is made for each (2 us with all callbacks): httptools cannot
-pause, so a parser that saw the bytes after a head would deliver a pipelined second request before the first has its
-reply. Bodies are counted by us (`intake.py`).
+The parser is fed one head and nothing else, and a new one is made for each (2 us with all callbacks):
+httptools cannot pause, so a parser that saw the bytes after a head would deliver a pipelined second request
+before the first has its reply. Bodies are counted by us (`intake.py`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def parse_request_head(head: RequestHead, raw: bytes, max_headers: int) -> None:
 
 
 def join_repeated(headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> None:
-    """Make `fields` hold all values of names that occur more than once, joined as RFC 9110 5.3 joins lists."""
+    """Make `fields` hold all values of repeated names, joined as RFC 9110 5.3 joins lists."""
     values: dict[bytes, list[bytes]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value)

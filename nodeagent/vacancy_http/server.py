@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vacancy_http.limits import ListenerLimits
-from vacancy_http.server_conn import EVICTABLE, ServerConnection
+from vacancy_http.server_base import EVICTABLE, ClientConnection
+from vacancy_http.server_conn import ServerConnection
 from vacancy_http.wheel import Wheel
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Listener:
         self._host = host
         self._ssl = ssl
         self._server: asyncio.Server | None = None
-        self._connections: dict[ServerConnection, None] = {}
+        self._connections: dict[ClientConnection, None] = {}
         self._drained: asyncio.Future[None] | None = None
 
     @property
@@ -104,7 +105,7 @@ class Listener:
 
     # What connections call.
 
-    def admit(self, connection: ServerConnection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Whether there is room for `connection`; the one that has waited longest for a head makes it."""
         if self.closing:
             return False
@@ -120,7 +121,7 @@ class Listener:
         self._connections[connection] = None
         return True
 
-    def forget(self, connection: ServerConnection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """`connection` is closed."""
         self._connections.pop(connection, None)
         if not self._connections and self._drained is not None and not self._drained.done():

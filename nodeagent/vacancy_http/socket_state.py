@@ -1,12 +1,13 @@
 """What the kernel knows of a socket that the loop is not reading.
 
-A FIN is seen by reading. Where reading is paused (bytes of the next request are held back) the timer wheel asks here, so
-that a client that left is noticed within a second there too.
+A FIN is seen by reading. Where reading is paused (bytes of the next request are held back) the timer wheel
+asks here, so that a client that left is noticed within a second there too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
 import sys
@@ -41,14 +42,13 @@ def reset_on_close(transport: asyncio.BaseTransport) -> None:
 
 
 def readable_probe(transport: asyncio.BaseTransport) -> Callable[[int], list[Any]] | None:
-    """A function that, called with 0, gives a non-empty list when bytes, a FIN or an error wait in the socket."""
-    if sys.platform == "win32":
-        return None
-    import select  # noqa: PLC0415 - `poll` exists where this line is reached
+    """A function that, called with 0, gives a non-empty list when something waits: bytes, a FIN, an error.
 
+    None where the system has no `poll`.
+    """
     sock = transport.get_extra_info("socket")
-    if sock is None:
-        return None
-    poller = select.poll()
-    poller.register(sock.fileno(), select.POLLIN)
-    return poller.poll
+    if sys.platform != "win32" and sock is not None:
+        poller = select.poll()
+        poller.register(sock.fileno(), select.POLLIN)
+        return poller.poll
+    return None

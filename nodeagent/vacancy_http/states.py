@@ -1,8 +1,8 @@
 """The three automata of the engine, as tables (h11's manner).
 
-Every change of state goes through a table, so a path nobody thought of ends as `IllegalTransitionError` on one
-connection (its transport is then closed by the loop) instead of as a reply to the wrong client. Rejected: flags
-(`is_paused`, `has_reply`, ...), of which 2**n combinations would have to be right.
+Every change of state goes through a table, so a path nobody thought of ends as `IllegalTransitionError` on
+one connection (its transport is then closed by the loop) instead of as a reply to the wrong client. Rejected:
+flags (`is_paused`, `has_reply`, ...), of which 2**n combinations would have to be right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A connection to an upstream: one exchange at a time, and nothing of one in the next.
 
-Invariant: a connection goes back to the pool only when the request was sent whole, the response ended exactly where
-the bytes ended, and the upstream keeps it open. Whatever comes while it rests makes it dirty: it is closed. The
-upstream's connection is never half-closed: many servers take that for a client that left.
+Invariant: a connection goes back to the pool only when the request was sent whole, the response ended exactly
+where the bytes ended, and the upstream keeps it open. Whatever comes while it rests makes it dirty: it is
+closed. The upstream's connection is never half-closed: many servers take that for a client that left.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class UpstreamConnection(asyncio.Protocol):
     # The exchange's side.
 
     def reuse(self, x: Exchange) -> bool:
-        """Send the request of `x`, unless something came or somebody left since this was put into the pool."""
+        """Send the request of `x`, unless something came or somebody left while it was in the pool."""
         if (self._poll is not None and self._poll(0)) or self.transport.is_closing():
             self.abort()
             return False

@@ -1,8 +1,9 @@
 """One timer for all deadlines of a loop.
 
-Invariant: a deadline is never early and at most two ticks late. A connection stores a float; setting or clearing it is
-one attribute store, where `loop.call_later` costs a handle, a heap push and a cancelled entry for every request. With a
-few hundred members a plain look at each of them four times a second costs less than any bucket structure would.
+Invariant: a deadline is never early and at most two ticks late. A connection stores a float; setting or
+clearing it is one attribute store, where `loop.call_later` costs a handle, a heap push and a cancelled entry
+for every request. With a few hundred members a plain look at each of them four times a second costs less than
+any bucket structure would.
 The timer runs only while there is something to watch: an idle agent wakes for nothing.
 """
 
@@ -34,7 +35,8 @@ class Wheel:
     """Calls members whose deadline has passed.
 
     Attributes:
-        horizon: a loop time that is not in the past by more than the loop's own lateness: `horizon + limit` is a
+        horizon: a loop time that is not in the past by more than the loop's own lateness: `horizon + limit`
+            is a
             deadline that does not need the clock to be read.
     """
 
