@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.core import gate
 from vacancy_agent.core.board import Pressure
+from vacancy_agent.core.effects import ReopenAdmission
 from vacancy_agent.core.reclaim_upstream import UpstreamReclaim, Work
 from vacancy_agent.core.settings import OwnerScope
 from vacancy_api.reasons import Reason
@@ -89,12 +90,14 @@ class Reclaims:
         machine = self.machines.get(upstream)
         return () if machine is None else machine.unload_result(attempt, now, shown=shown)
 
-    def reconfigure(self, settings: HostSettings) -> None:
-        """Take over new settings; a reclaim under way keeps its deadline."""
-        for name in [name for name in self.machines if name not in settings.upstreams]:
+    def reconfigure(self, settings: HostSettings) -> Effects:
+        """Take over new settings; a reclaim under way keeps its deadline, that of a gone upstream ends."""
+        gone = [name for name in self.machines if name not in settings.upstreams]
+        for name in gone:
             del self.machines[name]
         for name, upstream in settings.upstreams.items():
             self.machines.setdefault(name, UpstreamReclaim(upstream)).settings = upstream
+        return tuple(ReopenAdmission(name) for name in gone)
 
     def _edge(
         self,

@@ -56,6 +56,7 @@ _SENTENCES: dict[Reason, str] = {
     Reason.RESOURCE_UNMEASURED: "a resource this upstream needs could not be measured",
     Reason.INSUFFICIENT_CAPACITY: "a resource this upstream needs has too little room",
     Reason.RESOURCE_PRESSURED: "the owner's own work loads a resource this upstream needs",
+    Reason.UPSTREAM_NOT_ON_GPU: "the upstream does not hold the model on the card",
     Reason.RESOURCE_BUSY: "a resource this upstream needs is in use by other borrowed work",
 }
 
