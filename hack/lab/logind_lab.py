@@ -119,7 +119,7 @@ class LogindLab:
         runs: str | None = None,
     ) -> str:
         """Log somebody in; returns the session's id. `runs`: the name of a process below the leader."""
-        leader = self._leader(runs)
+        leader = self._leader(runs, uid)
         body = [uid, leader.pid, "lab", type, cls, desktop, seat, 0, tty, "", remote, "", "", []]
         reply = await self._call(MANAGER, "Manager", "CreateSession", "uusssssussbssa(sv)", body)
         name, path, _, fifo = reply.body[:4]
@@ -211,7 +211,7 @@ class LogindLab:
             raise RuntimeError(f"{member}: {reply.error_name} {reply.body}")
         return reply
 
-    def _leader(self, runs: str | None) -> subprocess.Popen[bytes]:
+    def _leader(self, runs: str | None, uid: int) -> subprocess.Popen[bytes]:
         """A process that ends when its input closes, so it cannot outlive whoever uses the lab."""
         argv = ["cat"]
         if runs is not None:
@@ -219,7 +219,7 @@ class LogindLab:
             shutil.copy(shutil.which("cat") or "cat", program)
             argv = ["sh", "-c", 'exec 3<&0; "$1" <&3 & wait', "sh", str(program)]
         return subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, user=uid
         )
 
 

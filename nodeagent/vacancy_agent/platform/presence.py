@@ -30,7 +30,7 @@ class PresenceSource(Protocol):
         """Run for ever; tell when a sample is worth taking, and before (True) and after (False) a suspend."""
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Drop what is held open; a later `read` opens it again."""
         ...
 
@@ -50,7 +50,7 @@ class FixedPresence:
         del changed, sleep
         await asyncio.Event().wait()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Do nothing: nothing is open."""
 
 

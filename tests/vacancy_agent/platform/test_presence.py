@@ -28,5 +28,5 @@ async def test_nothing_ever_changes() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(3600):
             await HEADLESS.watch(lambda: told.append("changed"), told.append)
-    HEADLESS.close()
+    await HEADLESS.close()
     assert told == []
