@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING
 import psutil
 
 from vacancy_agent.core.facts import ProcessIdentity
+from vacancy_agent.upstreams.listeners import listeners
 from vacancy_agent.upstreams.quiet import TreeSample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from vacancy_agent.core.facts import Instant
     from vacancy_agent.core.settings import Target
+    from vacancy_agent.upstreams.listeners import Listener
 
 RELAYS = frozenset(
     {"docker-proxy", "rootlesskit", "rootlessport", "slirp4netns", "pasta", "passt", "gvproxy", "limactl"}
@@ -83,12 +85,8 @@ def serving_process(target: Target) -> Serving:
     if addresses is None:
         return NotLocal()
     try:
-        sockets = [
-            (found.laddr.ip, found.pid)
-            for found in psutil.net_connections("tcp")
-            if found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == target.port
-        ]
-    except (psutil.Error, OSError) as error:
+        sockets = listeners(target.port)
+    except (OSError, ValueError, IndexError) as error:
         return NotFound(f"listening sockets cannot be read: {error}")
     accepting = accepting_processes(sockets, addresses)
     if not accepting:
@@ -98,13 +96,10 @@ def serving_process(target: Target) -> Serving:
     return _one_of({pid for pid in accepting if pid is not None})
 
 
-def accepting_processes(
-    sockets: Iterable[tuple[str, int | None]], addresses: frozenset[str]
-) -> set[int | None]:
+def accepting_processes(sockets: Collection[Listener], addresses: frozenset[str]) -> set[int | None]:
     """Who accepts connections to one of the addresses: a listener on the address itself, else on all."""
-    listeners = [(address.removeprefix("::ffff:"), pid) for address, pid in sockets]
-    exact = {pid for address, pid in listeners if address in addresses}
-    return exact or {pid for address, pid in listeners if address in ("0.0.0.0", "::")}
+    exact = {pid for address, pid in sockets if address in addresses}
+    return exact or {pid for address, pid in sockets if address in ("0.0.0.0", "::")}
 
 
 def _one_of(pids: set[int]) -> Serving:

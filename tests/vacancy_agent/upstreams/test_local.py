@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from vacancy_agent.clock import SystemClock
+from vacancy_agent.core.facts import Instant, ProcessIdentity, Seconds
+from vacancy_agent.core.settings import Target
+from vacancy_agent.platform.threads import StuckError
+from vacancy_agent.upstreams.local import LocalServer
+from vacancy_agent.upstreams.process import NotFound
+from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVER = """
+import multiprocessing, socket, sys, time
+def burn():
+    while True:
+        pass
+if __name__ == "__main__":
+    server = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+    if sys.argv[1] == "burns":
+        multiprocessing.get_context("fork").Process(target=burn, daemon=True).start()
+    print(server.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+
+
+class Program:
+    def __init__(self, how: str, port: int = 0) -> None:
+        command = [sys.executable, "-c", SERVER, how, str(port)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline())
+
+    def end(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture
+def idle() -> Iterator[Program]:
+    program = Program("idles")
+    yield program
+    program.end()
+
+
+def local(port: int, host: str = "127.0.0.1") -> LocalServer:
+    return LocalServer(Target("http", host, port), SystemClock())
+
+
+@pytest.mark.component
+async def test_an_idle_server_is_quiet_after_three_seconds(idle: Program):
+    before = SystemClock().now()
+    sighting = await local(idle.port).look(before)
+    assert isinstance(sighting, Idle)
+    assert before <= sighting.began <= SystemClock().now() - 3.0
+
+
+@pytest.mark.component
+async def test_a_server_whose_child_computes_is_at_work():
+    program = Program("burns")
+    try:
+        sighting = await local(program.port).look(Instant(0.0))
+        assert isinstance(sighting, Working)
+        assert "cores" in sighting.why
+        assert sighting.tasks is None
+    finally:
+        program.end()
+
+
+@pytest.mark.component
+async def test_a_process_is_replaced_only_when_it_ended_and_its_place_was_seen(
+    idle: Program, monkeypatch: pytest.MonkeyPatch
+):
+    server = local(idle.port)
+    first = await server.find()
+    assert isinstance(first, ProcessIdentity)
+    assert not await server.replaced(first)
+    idle.end()
+    assert await server.replaced(first), "nothing listens there any more"
+    second = Program("idles", idle.port)
+    try:
+        assert await server.replaced(first)
+        found = await server.find()
+        assert isinstance(found, ProcessIdentity)
+        assert found.pid == second.process.pid
+        monkeypatch.setattr(
+            "vacancy_agent.upstreams.local.serving_process", lambda _: NotFound("cannot be seen")
+        )
+        assert not await server.replaced(first), "not seeing is not knowing"
+    finally:
+        second.end()
+
+
+async def test_a_server_elsewhere_or_without_a_process_shows_nothing():
+    assert await local(1, "gpu-box").look(Instant(0.0)) == Unclear(
+        "the server is on another host and does not show that it is idle"
+    )
+
+
+async def test_a_look_that_hangs_shows_nothing(monkeypatch: pytest.MonkeyPatch):
+    server = local(1)
+
+    async def hang(call: object, within: Seconds) -> object:
+        raise StuckError("listener of port 1 still hangs")
+
+    monkeypatch.setattr(server._finder, "run", hang)
+    assert await server.look(Instant(0.0)) == Unclear("the list of listening sockets does not come")
