@@ -53,7 +53,7 @@ class Peer:
             self.name, [binary, *self.arguments(lab, port, upstream)], port=port, core=lab.proxy_core
         )
         _wait_until_it_forwards(part, port)
-        return Target(self.name, port)
+        return Target(self.name, port, connections=(32,))
 
 
 def _wait_until_it_forwards(part: Part, port: int) -> None:

@@ -30,7 +30,7 @@ def measure(
         wrk.run(target, connections=CONNECTIONS[1], seconds=WARM_UP_S, directory=directory)
     for _ in range(rounds):
         for connections in CONNECTIONS:
-            for target in targets:
+            for target in (target for target in targets if connections in target.connections):
                 load = wrk.run(target, connections=connections, seconds=seconds, directory=directory)
                 readings[target.name, connections].append(load)
     return readings
@@ -44,8 +44,9 @@ def report_throughput(
     rate = {key: median([load.per_second for load in loads]) for key, loads in readings.items()}
     p50 = {key: median([load.p50_s for load in loads]) for key, loads in readings.items()}
     for target in targets:
-        rates = ", ".join(f"c{count} {rate[target.name, count]:,.0f}" for count in CONNECTIONS)
-        report.note(f"{target.name:<12} requests/s {rates}; p50 at c1 {p50[target.name, 1] * 1e6:.0f} us")
+        rates = ", ".join(f"c{count} {rate[target.name, count]:,.0f}" for count in target.connections)
+        latency = f"; p50 at c1 {p50[target.name, 1] * 1e6:.0f} us" if 1 in target.connections else ""
+        report.note(f"{target.name:<12} requests/s {rates}{latency}")
     present = {target.name for target in targets}
     if NGINX in present:
         for count in CONNECTIONS:

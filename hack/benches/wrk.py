@@ -46,6 +46,8 @@ class Target:
     name: str
     port: int
     token: str | None = None
+    connections: tuple[int, ...] = (1, 32, 256)
+    """How many the load opens to it, a run each."""
 
 
 def request_body() -> str:
