@@ -64,5 +64,5 @@ def run_stage(name: str, argv: Sequence[str], *, limit_s: float) -> Outcome:
     print(f"\n--- {name}: {' '.join(argv)}", flush=True)
     started = time.monotonic()
     code = run_command(argv, limit_s=limit_s)
-    note = {None: f"ended after its limit of {limit_s:.0f} s", 0: ""}.get(code, f"exit code {code}")
+    note = {None: f"ended after its limit of {limit_s:g} s", 0: ""}.get(code, f"exit code {code}")
     return Outcome(name, code == 0, time.monotonic() - started, note)

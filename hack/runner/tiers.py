@@ -74,7 +74,7 @@ def run_tier(tier: Tier, pytest_args: Sequence[str], *, strict: bool) -> Outcome
 
 def _note(code: int | None, tier: Tier) -> str:
     if code is None:
-        return f"ended after its limit of {tier.limit_s:.0f} s"
+        return f"ended after its limit of {tier.limit_s:g} s"
     return {0: "", NOTHING_COLLECTED: "no test at all"}.get(code, f"pytest's exit code {code}")
 
 
