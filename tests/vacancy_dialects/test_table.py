@@ -20,7 +20,7 @@ TABLE = RouteTable(
         Route(methods=("GET", "HEAD"), path="/models/{model}", cls=PASS, query=QueryRule.DROP),
         Route(methods=("GET",), path="/health", cls=PASS, query=QueryRule.MANAGEMENT),
         Route(methods=("GET",), path="/slots", cls=MANAGEMENT),
-        Route(methods=("POST",), path="/work", cls=WORK, query=QueryRule.DROP),
+        Route(methods=("POST",), path="/generate", cls=WORK, query=QueryRule.DROP),
         Route(methods=("POST",), path="/form", cls=WORK, query=QueryRule.REFUSE),
         Route(methods=("GET",), path="/answers/{id}", cls=MANAGEMENT, own_ids=True),
         Route(methods=("POST",), path="/answers/{id}/cancel", cls=MANAGEMENT, own_ids=True),
@@ -58,15 +58,15 @@ TABLE = RouteTable(
         ("GET", b"", None, UNLISTED, b""),
         ("GET", b"*", None, UNLISTED, b"*"),
         ("GET", b"http://h/models", None, UNLISTED, b"http://h/models"),
-        ("POST", b"/work", b"beta=true", WORK, b"/work"),
-        ("POST", b"/wor%6b", None, UNKNOWN, b"/wor%6b"),
+        ("POST", b"/generate", b"beta=true", WORK, b"/generate"),
+        ("POST", b"/generat%65", None, UNKNOWN, b"/generat%65"),
         ("POST", b"/form", b"model=x", WORK, b"/form"),
         ("POST", b"/models", None, UNKNOWN, b"/models"),
         ("DELETE", b"/slots", None, UNKNOWN, b"/slots"),
-        ("OPTIONS", b"/work", None, UNKNOWN, b"/work"),
+        ("OPTIONS", b"/generate", None, UNKNOWN, b"/generate"),
         ("OPTIONS", b"*", None, UNKNOWN, b"*"),
-        ("post", b"/work", None, UNKNOWN, b"/work"),
-        ("GET", b"/work", None, UNLISTED, b"/work"),
+        ("post", b"/generate", None, UNKNOWN, b"/generate"),
+        ("GET", b"/generate", None, UNLISTED, b"/generate"),
         ("GET", b"/live", None, UNLISTED, b"/live"),
         ("WS", b"/live", None, WORK, b"/live"),
         ("WS", b"/models", None, UNKNOWN, b"/models"),
@@ -88,7 +88,7 @@ def test_ids_are_handed_out_decoded():
 
 
 def test_the_same_request_gives_the_same_object():
-    assert TABLE.classify("POST", b"/work", None) is TABLE.classify("POST", b"/work", None)
+    assert TABLE.classify("POST", b"/generate", None) is TABLE.classify("POST", b"/generate", None)
 
 
 def test_the_reads_of_a_borrower_are_named():

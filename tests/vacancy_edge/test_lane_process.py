@@ -12,6 +12,7 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("the helper process is Linux's", allow_module_level=True)
 
+from standins.until import until
 from vacancy_api.reasons import Reason
 from vacancy_dialects import BodyShape
 from vacancy_edge import Judged, Refusal
@@ -71,9 +72,7 @@ async def test_a_process_that_dies_while_idle_is_replaced_unnoticed():
         assert await ask(lane, body) == Judged("a")
         assert lane.pid is not None
         os.kill(lane.pid, signal.SIGKILL)
-        async with asyncio.timeout(20):
-            while lane.pid is not None:
-                await asyncio.sleep(0.01)
+        await until(lambda: lane.pid is None)
         assert await ask(lane, body) == Judged("a")
         assert lane.starts == 2
     body.close()
