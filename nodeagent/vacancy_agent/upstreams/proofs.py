@@ -7,7 +7,11 @@ of the busy slots may be the abandoned job's while ours waits behind it. Two sig
 * nothing runs there at all;
 * what ran at a look after the close, when a free slot showed that nothing waited, has all ended since. The
   server numbers its tasks, so the held job is one of those or had ended before. This is what frees a hold on
-  a server that is never idle.
+  a server that is never idle. It holds only for a job that is one task for any slot: a request for several
+  completions, or for one certain slot, waits beside a free one.
+
+Seen on a llama-server with two slots: while one of them streams, the other works on for a non-streaming
+client that left, until it is done; and a queued request whose client left gets a slot when its turn comes.
 
 A job counts as ended also when the process it was given to is not there any more, and when the owner has
 written that it shall be assumed.
@@ -40,6 +44,8 @@ class HeldJob:
     id: JobId
     closed_at: Instant
     process: ProcessIdentity | None = None
+    one_task: bool = False
+    """It is known to be one task for any slot of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def by_sighting(
 
     1. A look that shows nothing, or that began sooner than 1.5 s after a job's close: the job stays held.
     2. Nothing runs: ended.
-    3. None of the tasks that could be the job runs any more: ended.
+    3. It is one task, and none of those that could be it runs any more: ended.
     """
     ended: list[Ended] = []
     left: dict[JobId, frozenset[int]] = {}
@@ -79,7 +85,7 @@ def by_sighting(
             ended.append(Ended(job.id, ReleasedBy.PROOF, sighting.how))
             continue
         else:
-            now_suspected = _narrow(known, sighting)
+            now_suspected = _narrow(known, sighting) if job.one_task else None
             if now_suspected is not None and not now_suspected:
                 ended.append(Ended(job.id, ReleasedBy.PROOF, "what ran when it was closed has ended"))
                 continue

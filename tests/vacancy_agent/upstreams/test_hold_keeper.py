@@ -2,18 +2,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+from typing import TYPE_CHECKING
 
 import pytest
 
 from standins.loop_clock import LoopClock
+from standins.until import until
+from vacancy_agent.clock import SystemClock
 from vacancy_agent.core.facts import Instant, ProcessIdentity, Seconds
 from vacancy_agent.core.job import JobId, ReleasedBy
+from vacancy_agent.core.settings import Target
+from vacancy_agent.upstreams.ask import ServerClient, open_session
 from vacancy_agent.upstreams.hold_keeper import HoldKeeper, Watched
+from vacancy_agent.upstreams.llamacpp import LlamaCpp
+from vacancy_agent.upstreams.local import LocalServer
 from vacancy_agent.upstreams.proofs import HeldJob
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 from vacancy_agent.upstreams.waiting import wait_until
+from vacancy_agent.upstreams.watchers import LlamaWatcher
 
-pytestmark = pytest.mark.looptime
+if TYPE_CHECKING:
+    from lab.llama_lab import LlamaLab
 
 
 class Server:
@@ -70,6 +80,7 @@ class World:
             task.cancel()
 
 
+@pytest.mark.looptime
 async def test_nothing_is_asked_while_nothing_is_held():
     world, server = World(), Server(0.0)
     async with world.running(gpu=Watched(server)):
@@ -81,6 +92,7 @@ async def test_nothing_is_asked_while_nothing_is_held():
     assert world.freed == {1: (1001.5, ReleasedBy.PROOF)}
 
 
+@pytest.mark.looptime
 async def test_a_server_that_becomes_idle_is_noticed_within_seconds():
     world, server = World(), Server(idle_from=60.0)
     async with world.running(gpu=Watched(server)):
@@ -96,6 +108,7 @@ async def test_a_server_that_becomes_idle_is_noticed_within_seconds():
     assert min(gaps) >= 1.5
 
 
+@pytest.mark.looptime
 async def test_all_holds_of_an_upstream_share_its_looks_and_each_has_its_own_proof():
     world, server = World(), Server(idle_from=0.0)
     async with world.running(gpu=Watched(server)):
@@ -111,6 +124,7 @@ async def test_all_holds_of_an_upstream_share_its_looks_and_each_has_its_own_pro
     assert len(server.looks) == 2
 
 
+@pytest.mark.looptime
 async def test_upstreams_do_not_wait_for_each_other():
     world = World()
     async with world.running(slow=Watched(Server(idle_from=500.0)), quick=Watched(Server(0.0))):
@@ -120,6 +134,7 @@ async def test_upstreams_do_not_wait_for_each_other():
         assert set(world.freed) == {2}
 
 
+@pytest.mark.looptime
 async def test_a_server_that_cannot_be_reached_is_asked_less_often_and_found_again():
     world, server = World(), Server(idle_from=0.0, reachable_from=100.0)
     async with world.running(gpu=Watched(server)):
@@ -131,6 +146,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_less_often_and_found_aga
     assert len(server.looks) <= 14
 
 
+@pytest.mark.looptime
 async def test_a_gone_process_frees_what_it_had_without_a_proof():
     world = World()
     watched = Watched(Server(idle_from=1e9), Process(gone_from=20.0))  # type: ignore[arg-type]
@@ -144,6 +160,7 @@ async def test_a_gone_process_frees_what_it_had_without_a_proof():
     assert by is ReleasedBy.REPLACED
 
 
+@pytest.mark.looptime
 async def test_an_end_is_assumed_when_the_owner_said_so():
     world = World()
     watched = Watched(Server(idle_from=1e9), assume_ended_after=Seconds(30.0))
@@ -155,6 +172,7 @@ async def test_an_end_is_assumed_when_the_owner_said_so():
     assert by is ReleasedBy.ASSUMED
 
 
+@pytest.mark.looptime
 async def test_the_holds_of_an_upstream_that_was_removed_stay_and_are_looked_after_when_it_returns():
     world, server = World(), Server(idle_from=0.0)
     async with world.running(gpu=Watched(server)):
@@ -165,3 +183,27 @@ async def test_the_holds_of_an_upstream_that_was_removed_stay_and_are_looked_aft
         world.keeper.configure({"gpu": Watched(server)})
         await asyncio.sleep(3)
     assert set(world.freed) == {1}
+
+
+@pytest.mark.component
+@pytest.mark.llama
+async def test_against_a_real_server_a_hold_ends_soon_after_the_work_did(llama: LlamaLab):
+    clock, freed, held = SystemClock(), asyncio.Event(), []
+    keeper = HoldKeeper(clock, lambda _: held, lambda *_: (held.clear(), freed.set()))
+    async with open_session() as session, asyncio.TaskGroup() as group:
+        target = Target("http", "127.0.0.1", llama.port)
+        server, local = ServerClient(session, target), LocalServer(target, clock)
+        keeper.configure({"gpu": Watched(LlamaWatcher(LlamaCpp(server, clock), local), local)})
+        task = group.create_task(keeper.run())
+        body = b'{"prompt": "lend", "n_predict": 7000, "ignore_eos": true}'
+        with socket.create_connection(("127.0.0.1", llama.port)) as client:
+            client.sendall(
+                b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+            )
+            await until(lambda: llama.busy() == 1)
+        held.append(HeldJob(JobId(1), clock.now(), None))
+        keeper.nudge()
+        async with asyncio.timeout(20):
+            await freed.wait()
+        task.cancel()
+    assert llama.busy() == 0

@@ -8,11 +8,11 @@ from vacancy_agent.core.job import JobId, ReleasedBy
 from vacancy_agent.upstreams.proofs import HeldJob, by_assumption, by_process, by_sighting
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 
-ONE, TWO = JobId(1), JobId(2)
+ONE = JobId(1)
 
 
 def job(number: int = 1, closed: float = 100.0, process: ProcessIdentity | None = None) -> HeldJob:
-    return HeldJob(JobId(number), Instant(closed), process)
+    return HeldJob(JobId(number), Instant(closed), process, one_task=True)
 
 
 def idle(at: float) -> Idle:
@@ -53,6 +53,12 @@ def test_a_server_at_work_frees_nothing_however_few_of_its_slots_work():
 
 def test_what_ran_when_the_job_was_closed_has_ended():
     assert ended([job()], working(102, 7, 8), working(104, 8, 9), working(106, 9)) == {1}
+
+
+def test_a_job_of_several_tasks_may_wait_beside_a_free_slot_and_needs_an_idle_server():
+    several = HeldJob(ONE, Instant(100.0))
+    assert ended([several], working(102, 7), working(104, 8), working(106, 8)) == set()
+    assert ended([several], working(102, 7), idle(104)) == {1}
 
 
 def test_a_look_from_before_the_close_accuses_nobody():
