@@ -212,7 +212,7 @@ class UpstreamConnection(asyncio.Protocol):
             if self.exchange is not None:
                 self.exchange.request_sent()
         elif not self._write_paused:
-            asyncio.get_running_loop().call_soon(self._send_slice)
+            self._wheel.loop.call_soon(self._send_slice)
 
     # Receiving.
 

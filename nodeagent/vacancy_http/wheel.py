@@ -40,10 +40,10 @@ class Wheel:
             deadline that does not need the clock to be read.
     """
 
-    __slots__ = ("_loop", "_members", "_tick_s", "_timer", "horizon")
+    __slots__ = ("_members", "_tick_s", "_timer", "horizon", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tick_s: float = TICK_S) -> None:
-        self._loop = loop
+        self.loop = loop
         self._tick_s = tick_s
         self._members: dict[Watched, None] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -56,8 +56,8 @@ class Wheel:
         """Start to watch `member`."""
         self._members[member] = None
         if self._timer is None:
-            self.horizon = self._loop.time() + self._tick_s
-            self._timer = self._loop.call_later(self._tick_s, self._tick)
+            self.horizon = self.loop.time() + self._tick_s
+            self._timer = self.loop.call_later(self._tick_s, self._tick)
 
     def discard(self, member: Watched) -> None:
         """Stop to watch `member`; it need not be there."""
@@ -67,9 +67,9 @@ class Wheel:
             self._timer = None
 
     def _tick(self) -> None:
-        now = self._loop.time()
+        now = self.loop.time()
         self.horizon = now + self._tick_s
-        self._timer = self._loop.call_later(self._tick_s, self._tick)
+        self._timer = self.loop.call_later(self._tick_s, self._tick)
         for member in [m for m in self._members if m.deadline <= now or m.watch]:
             if member.deadline <= now:
                 member.deadline = NEVER
