@@ -295,3 +295,15 @@ def test_kill_9_at_any_point_loses_nothing(tmp_path: Path, attempt: int):
         "freed": [[1], [1, last + 1]],  # ... before or after the next write
     }[word]
     assert held in possible or damaged, (said[-3:], held)
+
+
+def test_a_file_that_cannot_grow_goes_on_as_it_was(tmp_path: Path):
+    journal, _ = opened(tmp_path, GPU)
+    gpu = journal.partition("gpu")
+    slot = gpu.write(7, "a", "m", NOW)
+    (tmp_path / "gpu.holds").rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="extend the hold journal"):
+        journal.configure([PartitionSpec("gpu", slots=60, local=True)])
+    gpu.free(slot)
+    gpu.write(8, "a", "m", NOW)
+    assert jobs(gpu.holds()) == [8]
