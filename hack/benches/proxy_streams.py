@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from benches.agent import Agent
 
 MANY, SOME = 256, 32
+WARM_UP_BYTES = 5 * MIB
 STATE_DEADLINE_S = 10.0
 
 
@@ -148,6 +149,7 @@ class StreamBench:
 
     async def body(self) -> None:
         """What one body of 64 MiB adds to the memory of the agent and its helper, in bodies."""
+        await upload_once(self.through, WARM_UP_BYTES)  # the helper process is there from here on
         base = shared_out(self.agent.pid)
         with PeakWatch(self.agent.pid) as watch:
             for _ in range(1 if self.quick else 3):

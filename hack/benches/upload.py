@@ -1,6 +1,6 @@
-"""One upload of 64 MiB, from a process of its own so that it does not delay the clock that times the streams.
+"""One upload, 64 MiB unless told otherwise, from a process of its own: it must not delay the streams' clock.
 
-python -m benches.upload PORT [TOKEN]
+python -m benches.upload PORT BYTES [TOKEN]
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class UploadError(PartError):
     """The upload was not answered with 200."""
 
 
-async def upload_once(target: Target) -> None:
+async def upload_once(target: Target, size: int = BODY_BYTES) -> None:
     """Send the body and wait for the answer.
 
     Raises:
         UploadError: with what was answered.
     """
-    arguments = [str(target.port), *([target.token] if target.token else [])]
+    arguments = [str(target.port), str(size), *([target.token] if target.token else [])]
     process = await asyncio.create_subprocess_exec(
         *python_module("benches.upload", *arguments), stderr=asyncio.subprocess.PIPE, env=dict(os.environ)
     )
@@ -43,18 +43,19 @@ async def upload_once(target: Target) -> None:
 
 def main() -> None:
     """Send, then judge the status line."""
-    port, *token = sys.argv[1:]
+    port, bytes_wanted, *token = sys.argv[1:]
+    size = int(bytes_wanted)
     lines = [
         "POST /v1/chat/completions HTTP/1.1",
         f"Host: {LOOPBACK}:{port}",
         "Content-Type: application/json",
-        f"Content-Length: {BODY_BYTES}",
+        f"Content-Length: {size}",
         "Connection: close",
         *(f"Authorization: Bearer {value}" for value in token),
     ]
     with socket.create_connection((LOOPBACK, int(port)), timeout=DEADLINE_S) as connection:
         connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
-        connection.sendall(HEAD + b"x" * (BODY_BYTES - len(HEAD) - len(TAIL)) + TAIL)
+        connection.sendall(HEAD + b"x" * (size - len(HEAD) - len(TAIL)) + TAIL)
         answer = connection.recv(4096)
     if b" 200 " not in answer[:16]:
         sys.exit(answer[:500].decode(errors="replace"))
