@@ -47,13 +47,17 @@ def query(state: dict, fields: list[str], chosen: "str | None") -> int:
         if field in state["unsupported"]:
             print(f'Field "{field}" is not a valid field to query.\n')
             return 2
-    devices = [d for d in state["devices"] if chosen is None or chosen in (d["uuid"], d["pci.bus_id"])]
+    devices = [d for d in state["devices"] if chosen is None or is_device(d, chosen)]
     if not devices:
         print("No devices were found")
         return 6
     for device in devices:
         print(", ".join(str(device.get(field, "[N/A]")) for field in fields))
     return 0
+
+
+def is_device(device: dict, chosen: str) -> bool:
+    return chosen == device["uuid"] or device["pci.bus_id"].lower().endswith(chosen)
 
 
 if __name__ == "__main__":

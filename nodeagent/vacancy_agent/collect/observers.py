@@ -1,0 +1,129 @@
+"""All observation of one configuration: builds the loops, runs them side by side, and tells them of sleep.
+
+Usage::
+
+    observers = Observers(settings, sink, clock, presence_source(settings, clock))
+    group.create_task(observers.run())
+    observers.sample_now(["memory", "cpu"])              # inline: returns with the readings written
+    await observers.sample(["gpu"], within=Seconds(1.0)) # after a job: a sample that begins after this call
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from vacancy_agent.clock import SuspendWatch
+from vacancy_agent.collect.amd import AmdProbe
+from vacancy_agent.collect.capacity import DeviceLoop, DeviceProbe, HostLoop
+from vacancy_agent.collect.freshness import Freshness
+from vacancy_agent.collect.host import HostProbe
+from vacancy_agent.collect.nvidia import NvidiaProbe
+from vacancy_agent.collect.presence import PresenceLoop
+from vacancy_agent.collect.runner import ProbeRunner
+from vacancy_agent.core.facts import Seconds
+from vacancy_agent.core.settings import ResourceType
+from vacancy_agent.platform.linux.gpu_power import is_suspended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vacancy_agent.clock import Clock
+    from vacancy_agent.collect.sink import Sink
+    from vacancy_agent.core.settings import HostSettings, ResourceSettings
+    from vacancy_agent.platform.presence import PresenceSource
+
+NVIDIA_DEADLINE = Seconds(5.0)
+_HOST_TYPES = (ResourceType.MEMORY, ResourceType.CPU)
+
+
+class Observers:
+    """The loops that keep a sink's readings up to date."""
+
+    def __init__(self, settings: HostSettings, sink: Sink, clock: Clock, source: PresenceSource) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._suspends = SuspendWatch(clock)
+        self._freshness = Freshness(settings.sampling.stale_after)
+        self._host_probe = HostProbe(clock)
+        self._runners: list[ProbeRunner] = []
+        self._nvidia: list[NvidiaProbe] = []
+        interval = settings.sampling.interval
+        enabled = {name: res for name, res in settings.resources.items() if res.enabled}
+        host = {name: res.type for name, res in enabled.items() if res.type in _HOST_TYPES}
+        self._host = HostLoop(host, self._host_probe, sink, interval)
+        self._devices = {
+            name: DeviceLoop(name, self._probe(res), sink, clock, self._freshness, interval)
+            for name, res in enabled.items()
+            if name not in host
+        }
+        self._presence = PresenceLoop(
+            source,
+            sink,
+            clock,
+            self._freshness,
+            interval=interval,
+            before=self._look_for_a_sleep,
+            sleep=self._sleep,
+        )
+
+    async def run(self) -> None:
+        """Observe for ever. An exception is a bug in here, and ends all loops."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._presence.run(), name="presence")
+                group.create_task(self._host.run(), name="host capacity")
+                for name, device in self._devices.items():
+                    group.create_task(device.cadence.run(), name=f"capacity of {name}")
+        finally:
+            for runner in self._runners:
+                runner.kill()
+
+    def sample_now(self, resources: Iterable[str]) -> None:
+        """Write fresh readings of those resources that the host answers at once: memory and processors."""
+        self._host.sample_now(resources)
+
+    async def sample(self, resources: Iterable[str], within: Seconds) -> bool:
+        """Write readings taken after this call; False when one did not come within `within` seconds."""
+        names = tuple(resources)
+        self._host.sample_now(names)
+        devices = [self._devices[name] for name in names if name in self._devices]
+        done = await asyncio.gather(*(device.cadence.sample_once(within) for device in devices))
+        return all(done)
+
+    @property
+    def abandoned_probes(self) -> int:
+        """Programs that could not be killed since the start: each is a process that hangs in the kernel."""
+        return sum(runner.abandoned for runner in self._runners)
+
+    def _probe(self, resource: ResourceSettings) -> DeviceProbe:
+        if resource.type is ResourceType.AMD:
+            return AmdProbe()
+        runner = ProbeRunner(f"nvidia-smi {resource.name}", self._clock, deadline=NVIDIA_DEADLINE)
+        probe = NvidiaProbe(
+            resource, runner, self._clock, host_memory=self._host_probe.memory, is_suspended=is_suspended
+        )
+        self._runners.append(runner)
+        self._nvidia.append(probe)
+        return probe
+
+    def _look_for_a_sleep(self) -> None:
+        if self._suspends.slept() > 0:
+            self._woke()
+
+    def _sleep(self, sleeping: bool) -> None:
+        if sleeping:
+            self._sink.suspending(self._clock.now())
+            return
+        self._suspends.slept()  # told now, so not to be noticed again
+        self._woke()
+
+    def _woke(self) -> None:
+        now = self._clock.now()
+        self._freshness.resumed(now)
+        self._sink.resumed(now)
+        for probe in self._nvidia:
+            probe.backoff.reset()
+        for cadence in (self._host.cadence, *(device.cadence for device in self._devices.values())):
+            cadence.request()
+        self._presence.request()
