@@ -24,7 +24,7 @@ class ReplyUnreadableError(ValueError):
 
 
 def rewrite_reply(rule: ReplyRule, body: bytes) -> bytes:
-    """What the borrower gets instead of `body`, the whole body of a 200 reply.
+    """What the borrower gets instead of `body`, the whole body of a reply whose status is 200 to 299.
 
     Raises:
         ReplyUnreadableError: `body` has to be rewritten and is not JSON.

@@ -22,6 +22,12 @@ round.
 NEVER_FORWARDED = frozenset({b"x-vacancy-borrower"})
 """Headers that are between the gateway and the agent; no upstream sees them."""
 
+READ_PLAIN = frozenset({b"accept-encoding"})
+"""Not forwarded where the reply is read here: a compressed stream would hide its end."""
+
+READ_WHOLE = frozenset({b"range", b"if-range"})
+"""Not forwarded where the reply is rewritten: a part of it would pass as it is."""
+
 
 class RouteClass(StrEnum):
     """What a borrower gets on a route."""
@@ -115,6 +121,10 @@ class Route:
 
     def __post_init__(self) -> None:
         always = self.strip_headers | NEVER_FORWARDED
+        if self.reply is not ReplyRule.AS_IS:
+            always |= READ_WHOLE | READ_PLAIN
+        elif self.end is not EndMark.UNKNOWN:
+            always |= READ_PLAIN
         object.__setattr__(self, "_drop_relay", always)
         object.__setattr__(self, "_drop_borrower", always | self.relay_headers)
 

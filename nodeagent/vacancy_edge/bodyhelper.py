@@ -47,7 +47,7 @@ class BodyHelper:
     """Judges large bodies; the helper behind it starts with the first one and stays warm."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, deadline_s: float = 10.0) -> None:
-        """`deadline_s`: seconds after which a body that is still being read is refused and its reader stopped."""
+        """`deadline_s`: seconds after which a body still being read is refused and its reader stopped."""
         self._loop = loop
         self._lane = lane_for(loop, deadline_s)
 

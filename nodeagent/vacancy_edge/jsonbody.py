@@ -46,7 +46,9 @@ Top = dict[str, msgspec.Raw]
 Span = tuple[int, int]
 
 
-def read_object(body: bytes | memoryview, *watched: Collection[str]) -> Top | Refusal:
+def read_object(
+    body: bytes | memoryview, watched: Collection[str], extra: Collection[str] = ()
+) -> Top | Refusal:
     """The top-level keys and raw values of `body` (they borrow its memory), or why it is refused.
 
     `watched` are the keys that decide something, in lower case: none of them may be there in another
@@ -62,7 +64,7 @@ def read_object(body: bytes | memoryview, *watched: Collection[str]) -> Top | Re
         return _malformed(error, body)
     if not (isinstance(body, bytes) and body.isascii()) and not _is_utf8(body):  # 2
         return bad_request("The JSON body is not UTF-8 throughout. Encode it as UTF-8.")
-    return _ambiguous(top, body, watched) or top
+    return _ambiguous(top, body, (watched, extra)) or top
 
 
 def _ambiguous(top: Top, body: bytes | memoryview, watched: tuple[Collection[str], ...]) -> Refusal | None:

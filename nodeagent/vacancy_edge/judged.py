@@ -89,14 +89,14 @@ def judge_body(
     head = judge_head(match, content_type, content_encoding, query)
     if head is not None:
         return head
-    return judge_plain(match, body, content_type, relay=relay)
+    return judge_plain(match, body, content_type, relay)
 
 
 def judge_plain(
-    match: Match, body: bytes | memoryview, content_type: bytes | None, *, relay: bool
+    match: Match, body: bytes | memoryview, content_type: bytes | None, relay: bool
 ) -> Judged | Refusal:
     """Like `judge_body`, for a request whose head `judge_head` has passed."""
-    judged = judge_spans(match, body, content_type, relay=relay)
+    judged = judge_spans(match, body, content_type, relay)
     if isinstance(judged, Refusal):
         return judged
     asks, spans = judged
@@ -104,7 +104,7 @@ def judge_plain(
 
 
 def judge_spans(
-    match: Match, body: bytes | memoryview, content_type: bytes | None, *, relay: bool
+    match: Match, body: bytes | memoryview, content_type: bytes | None, relay: bool
 ) -> tuple[Judged, list[Span]] | Refusal:
     """Like `judge_plain`, but names the spans to take out instead of taking them out."""
     route = match.route

@@ -1,7 +1,7 @@
 """Large bodies where no descriptor can be handed to a process (Windows, macOS): a thread.
 
 The parser holds the interpreter lock, so the loop stands still while it runs: 276 ms for 64 MiB of token ids.
-That is what these platforms get; docs/limits.md says so.
+That is what these platforms get; docs/routes.md says so.
 """
 
 from __future__ import annotations

@@ -30,7 +30,13 @@ def test_headers_to_drop_depend_on_who_asks():
 def test_what_each_dialect_strips_from_work(dialect: str, relay: bool, dropped: set[bytes]):
     route = table_for(dialect).classify("POST", b"/v1/chat/completions", None).route
     assert route is not None
-    assert route.drop_headers(relay=relay) == {b"x-vacancy-borrower", *dropped}
+    assert route.drop_headers(relay=relay) == {b"x-vacancy-borrower", b"accept-encoding", *dropped}
+
+
+def test_a_list_that_is_rewritten_is_asked_for_whole_and_uncompressed():
+    route = table_for("llamacpp").classify("GET", b"/v1/models", None).route
+    assert route is not None
+    assert {b"accept-encoding", b"range", b"if-range"} <= route.drop_headers(relay=True)
 
 
 @pytest.mark.parametrize(
