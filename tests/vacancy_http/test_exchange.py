@@ -185,7 +185,9 @@ class TestCancel:
 
 
 class TestClientGone:
-    @pytest.mark.parametrize("sent", [b"", STREAM, STREAM + b"2\r\nab\r\n"], ids=["no head", "head", "mid-stream"])
+    @pytest.mark.parametrize(
+        "sent", [b"", STREAM, STREAM + b"2\r\nab\r\n"], ids=["no head", "head", "mid-stream"]
+    )
     def test_the_upstream_is_closed_in_the_same_turn(self, sent: bytes) -> None:
         rig = Rig()
         client = rig.connect(POST)

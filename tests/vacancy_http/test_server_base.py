@@ -50,7 +50,9 @@ def test_a_last_reply_that_is_never_taken_does_not_hold_the_connection_for_ever(
     assert rig.listener.connection_count == 0
 
 
-def test_who_leaves_while_reading_is_paused_is_noticed_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_leaves_while_reading_is_paused_is_noticed_within_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rig = Rig(ListenerLimits(max_head_bytes=1000))
     client = rig.connect(GET)
     client.send(GET * 40)
