@@ -6,7 +6,6 @@ with a single refusal measures refusals, so it is an error.
 
 from __future__ import annotations
 
-import pstats
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -15,6 +14,7 @@ from benches import nginx, wrk
 from benches.agent import start_agent
 from benches.parts import Lab, free_port, python_module
 from benches.peers import PEERS
+from benches.profile import run_profile
 from benches.proxy_streams import StreamBench
 from benches.throughput import AGENT, DIRECT, NGINX, report_throughput
 from benches.wrk import Target
@@ -22,19 +22,16 @@ from benches.wrk import Target
 if TYPE_CHECKING:
     import argparse
 
-    from benches.agent import Agent
     from benches.report import Report
 
 GROUPS = ("throughput", "streams", "delay", "cancel", "gone", "body")
-PROFILE_LINES = 45
-PROFILE_S = 5
 
 
 def run_proxy(report: Report, options: argparse.Namespace) -> None:
     """Measure the groups asked for, each with parts of its own."""
     lacking = [name for name, found in (("nginx", nginx.program()), ("wrk", wrk.program())) if not found]
     if options.profile:
-        profile(report)
+        run_profile(report, quick=options.quick)
         return
     groups = options.only or GROUPS
     if "throughput" in groups:
@@ -75,25 +72,3 @@ def streams(report: Report, groups: list[str], *, quick: bool) -> None:
         agent = start_agent(lab, upstream)
         bench = StreamBench(report, lab, agent, upstream, quick=quick)
         uvloop.run(bench.run(groups))
-
-
-def profile(report: Report) -> None:
-    """Where the time of a request goes: the agent under a profiler, 32 connections."""
-    with Lab() as lab:
-        upstream = nginx.start_upstream(lab)
-        output = lab.directory / "agent.prof"
-        agent = start_agent(lab, upstream, profile_to=output)
-        load = wrk.run(
-            Target(AGENT, agent.port, agent.borrow),
-            connections=32,
-            seconds=PROFILE_S,
-            directory=lab.directory,
-        )
-        report.note(f"{load.per_second:,.0f} requests/s under the profiler, which slows Python calls most")
-        stop_and_print(agent, str(output))
-
-
-def stop_and_print(agent: Agent, output: str) -> None:
-    """End the agent, so that the profile is written, and print the functions by their own time."""
-    agent.part.stop()
-    pstats.Stats(output).strip_dirs().sort_stats("tottime").print_stats(PROFILE_LINES)
