@@ -9,10 +9,11 @@ cannot be asked what it will do, nor be tested without time passing.
 Usage::
 
     reclaims = Reclaims(settings)
-    effects = reclaims.owner_edge(active=ledger.active, now=now)             # veto rose
-    effects = reclaims.pressure_edge("gpu0", veto=board.veto.engaged, active=ledger.active, now=now)
+    effects = reclaims.owner_edge(ledger.active, now)                        # veto rose
+    effects = reclaims.lending_edge(ledger.active, now)                      # stopped at the machine
+    effects = reclaims.pressure_edge("gpu0", ledger.active, now, veto=board.veto.engaged)
     effects = reclaims.job_ended("ollama", job_id, now)                      # left forwarding and tracking
-    effects = reclaims.recheck(board, now)                                   # after every sample
+    effects = reclaims.recheck(board, now, wall)                             # after every sample
     effects = reclaims.tick(now)                                             # at each WakeAt, or any time
     effects = reclaims.unload_result("ollama", attempt, shown=True, now=now)
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from vacancy_agent.core.board import Board
     from vacancy_agent.core.effects import Effect, Effects
-    from vacancy_agent.core.facts import Instant
+    from vacancy_agent.core.facts import Instant, WallTime
     from vacancy_agent.core.job import JobId
     from vacancy_agent.core.settings import HostSettings, UpstreamSettings
 
@@ -57,6 +58,10 @@ class Reclaims:
             None,
         )
 
+    def lending_edge(self, active: Callable[[str], Iterable[JobId]], now: Instant) -> Effects:
+        """Whoever is at the machine stopped lending: that means every upstream, whatever its scope."""
+        return self._edge(self.machines.values(), Reason.LENDING_DISABLED, active, now, None)
+
     def pressure_edge(
         self, resource: str, active: Callable[[str], Iterable[JobId]], now: Instant, *, veto: bool
     ) -> Effects:
@@ -73,11 +78,17 @@ class Reclaims:
         machine = self.machines.get(upstream)
         return () if machine is None else machine.job_ended(job, now)
 
-    def recheck(self, board: Board, now: Instant) -> Effects:
-        """Stand down where admission's own checks would let the upstream work again."""
+    def recheck(self, board: Board, now: Instant, wall: WallTime) -> Effects:
+        """Stand down where admission's own checks would let the upstream work again.
+
+        Lending that is off stands in the way only where it is a trigger: else it refuses new work alone.
+        """
         effects: list[Effect] = []
         for machine in self.machines.values():
-            if machine.work is Work.WAITING and trigger_gone(board, machine.settings, machine.refused, now):
+            if machine.work is not Work.WAITING:
+                continue
+            gone = trigger_gone(board, machine.settings, machine.refused, now)
+            if gone and (not machine.paused or board.lending(wall).allowed):
                 effects += machine.stand_down(now)
         return tuple(effects)
 

@@ -24,6 +24,7 @@ from vacancy_agent.core.effects import (
 )
 from vacancy_agent.core.facts import Instant
 from vacancy_agent.core.settings import Dialect, OnOwnerReturn
+from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from vacancy_agent.core.effects import Effect, Effects
     from vacancy_agent.core.job import JobId
     from vacancy_agent.core.settings import UpstreamSettings
-    from vacancy_api.reasons import Reason
 
 UNLOAD_DEADLINE = 10.0
 """Seconds an upstream has to show that it let go."""
@@ -75,11 +75,22 @@ class _Pending:
     """A reclaim of work that waits."""
 
     trigger: Reason
+    """Of the first edge: what a borrower is told."""
     deadline: Instant | None
-    jobs: set[JobId]
-    edges: list[Instant]
+    jobs: set[JobId] = field(default_factory=set)
+    edges: list[Instant] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     """Resources whose pressure rose."""
+    stopped: bool = False
+    """Lending was stopped at the machine."""
+
+    def add(self, trigger: Reason, jobs: Iterable[JobId], now: Instant, resource: str | None) -> None:
+        """Answer one more edge."""
+        self.edges.append(now)
+        self.jobs.update(jobs)
+        self.stopped |= trigger is Reason.LENDING_DISABLED
+        if resource is not None:
+            self.refused.add(resource)
 
 
 class UpstreamReclaim:
@@ -104,6 +115,11 @@ class UpstreamReclaim:
         return frozenset(self._pending.refused if self._pending else ())
 
     @property
+    def paused(self) -> bool:
+        """The waiting reclaim answers that lending was stopped at the machine."""
+        return self._pending is not None and self._pending.stopped
+
+    @property
     def deadline(self) -> Instant | None:
         """When `tick` has something to do next."""
         waits = self._pending.deadline if self._pending else None
@@ -112,19 +128,19 @@ class UpstreamReclaim:
     def edge(
         self, trigger: Reason, jobs: Iterable[JobId], now: Instant, *, resource: str | None = None
     ) -> Effects:
-        """The owner returned, or the owner's work pressed on `resource`.
+        """The owner returned, the owner's work pressed on `resource`, or lending was stopped at the machine.
 
         Args:
-            trigger: `owner_active` or `resource_pressured`.
+            trigger: `owner_active`, `resource_pressured` or `lending_disabled`.
             jobs: the upstream's jobs that are under way (not held) at the edge.
             now: when.
             resource: the pressed resource.
         """
         if self._pending is not None:
-            return self._coalesce(self._pending, jobs, now, resource)
-        pending = _Pending(trigger, self._deadline_of(now), set(jobs), [now])
-        if resource is not None:
-            pending.refused.add(resource)
+            self._pending.add(trigger, jobs, now, resource)
+            return (self._publish(ReclaimPhase.WAITING, self._pending, now),)
+        pending = _Pending(trigger, self._deadline_of(now))
+        pending.add(trigger, jobs, now, resource)
         if not self._has_task(pending):
             return ()
         self._pending = pending
@@ -167,15 +183,6 @@ class UpstreamReclaim:
         if attempt == self._attempt and self.unloading is not Unloading.IDLE:
             return self._unload_ended(now, shown=shown)
         return self._report(shown=True) if shown and self.claim is False else ()
-
-    def _coalesce(
-        self, pending: _Pending, jobs: Iterable[JobId], now: Instant, resource: str | None
-    ) -> Effects:
-        pending.edges.append(now)
-        pending.jobs.update(jobs)
-        if resource is not None:
-            pending.refused.add(resource)
-        return (self._publish(ReclaimPhase.WAITING, pending, now),)
 
     def _deadline_of(self, now: Instant) -> Instant | None:
         if self.settings.on_owner_return is OnOwnerReturn.FINISH:

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from standins.hosts import START, host, seen, upstream, vacant
+from standins.hosts import NOON, START, host, seen, upstream, vacant
 from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.effects import CancelWork, PublishPhase, ReclaimPhase, ReopenAdmission, Unload, WakeAt
 from vacancy_agent.core.facts import Evidence, Instant, Seconds, Unknown
 from vacancy_agent.core.job import JobId
 from vacancy_agent.core.ledger import Ledger
+from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.reclaim import Reclaims, trigger_gone
 from vacancy_agent.core.settings import Dialect, OnOwnerReturn, OwnerScope
 from vacancy_api.reasons import Reason
@@ -88,14 +89,22 @@ def phases(effects: tuple[Effect, ...]) -> list[ReclaimPhase]:
 def test_a_wait_stands_down_when_the_gate_would_admit_again() -> None:
     board, ledger, reclaims = waiting()
     board.veto.release_after = Seconds(10)
-    assert reclaims.recheck(board, at(2)) == ()
+    assert reclaims.recheck(board, at(2), NOON) == ()
     board.set_presence(seen(Evidence.ABSENT, at(11)), at(11))
-    assert phases(reclaims.recheck(board, at(11))) == [ReclaimPhase.STOOD_DOWN]
+    assert phases(reclaims.recheck(board, at(11), NOON)) == [ReclaimPhase.STOOD_DOWN]
     assert reclaims.tick(at(31)) == (), "nothing is cancelled"
     board.set_presence(seen(Evidence.PRESENT, at(40)), at(40))
     reclaims.owner_edge(ledger.active, at(40))
     assert cut(reclaims.tick(at(69))) == set(), "a later edge starts anew"
     assert cut(reclaims.tick(at(70))) == {"llm"}
+
+
+def test_a_pause_after_an_owners_edge_does_not_keep_the_wait_from_standing_down() -> None:
+    board, _, reclaims = waiting()
+    board.veto.release_after = Seconds(10)
+    board.set_local_pause(LocalPause(None))
+    board.set_presence(seen(Evidence.ABSENT, at(11)), at(11))
+    assert phases(reclaims.recheck(board, at(11), NOON)) == [ReclaimPhase.STOOD_DOWN]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +138,26 @@ def test_a_reclaim_does_not_stand_down_on_a_stale_or_unread_owner() -> None:
     assert not trigger_gone(board, up, [], at(16))
     board.set_presence(Unknown("no answer"), at(1))
     assert not trigger_gone(board, up, [], at(1))
+
+
+def test_a_pause_at_the_machine_takes_everything_back() -> None:
+    effects = hosted().lending_edge(BUSY.__getitem__, at(0))
+    assert cut(effects) == {"a", "b", "c"}
+    assert {e.reason for e in effects if isinstance(e, CancelWork)} == {Reason.LENDING_DISABLED}
+
+
+@pytest.mark.parametrize("owner_first", [True, False])
+def test_a_wait_that_answers_a_pause_stands_down_only_when_the_owner_resumes(owner_first: bool) -> None:
+    board = vacant()
+    ledger, reclaims = Ledger(board.settings, board), Reclaims(board.settings)
+    ledger.reserve("llm", at(0), borrower="ci")
+    if owner_first:
+        reclaims.owner_edge(ledger.active, at(0))
+    board.set_local_pause(LocalPause(None))
+    reclaims.lending_edge(ledger.active, at(1))
+    assert reclaims.recheck(board, at(2), NOON) == ()
+    board.set_local_pause(None)
+    assert phases(reclaims.recheck(board, at(3), NOON)) == [ReclaimPhase.STOOD_DOWN]
 
 
 def test_the_end_of_a_job_reaches_its_machine() -> None:
