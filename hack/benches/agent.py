@@ -59,7 +59,7 @@ class Agent:
         """
         status, answer = self.call("POST", path, body)
         if status // 100 != 2:
-            raise PartError(f"POST {path}: {status} {answer[:300]!r}")
+            raise PartError(f"POST {path}: {status} {answer[:300]!r}\n{self.part.last_words()}")
 
     def wait_lendable(self) -> None:
         """Wait until a request would be admitted and no earlier work is held.

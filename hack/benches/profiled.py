@@ -1,8 +1,9 @@
 """Runs a module under a sampling profiler: `profiled OUTPUT MODULE ARGUMENT...`.
 
-Sampling begins at SIGUSR1, so that imports and start-up stay out, and takes the stack at every tick of processor
-time that the kernel grants (4 ms on many). Rejected: cProfile, which made the agent three times slower and small
-functions look large. Time in C counts where Python called it: a socket write counts for the function that wrote.
+Sampling begins at SIGUSR1, so that imports and start-up stay out, and takes the stack at every tick of
+processor time that the kernel grants (4 ms on many). Rejected: cProfile, which made the agent three
+times slower and small functions look large. Time in C counts where Python called it: a socket write
+counts for the function that wrote.
 """
 
 from __future__ import annotations
