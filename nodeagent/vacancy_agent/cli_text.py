@@ -55,7 +55,7 @@ def who(document: Document) -> str:
         else ["Nobody is using it."]
     )
     used = [
-        (u["borrower"], str(u["requests"]), f"{u['seconds']:.0f}", str(u["tokens"]))
+        (u["borrower"], str(u["requests"]), f"{u['seconds']:.0f}", _tokens(u["tokens"]))
         for u in owner["usageToday"]
     ]
     if used:
@@ -147,6 +147,10 @@ def _upstream_row(upstream: Document) -> tuple[str, ...]:
         str(upstream["active"]),
         str(upstream["held"]),
     )
+
+
+def _tokens(value: int | None) -> str:
+    return "-" if value is None else str(value)
 
 
 def _mib(value: int | None) -> str:

@@ -1,0 +1,1 @@
+"""What `hack/try` runs."""

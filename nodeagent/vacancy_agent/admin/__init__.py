@@ -1,0 +1,1 @@
+"""The API beside the proxies: status, switches, metrics."""

@@ -1,0 +1,211 @@
+"""`GET /status`: the agent's report, in the shape of the contract, out of the live state. Reads only.
+
+Invariant: what is not known is absent or null here, never zero. `owner` is for whoever sits at the machine;
+nothing of it may go into the status of the resource.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from vacancy_agent.core.facts import CpuCapacity, MemoryCapacity, Ready, Stale, Unknown
+from vacancy_agent.core.job import Phase
+from vacancy_agent.core.lendable import lendable
+from vacancy_agent.core.rfc3339 import rfc3339
+from vacancy_agent.core.settings import OwnerScope, ResourceType
+
+if TYPE_CHECKING:
+    from vacancy_agent.admin.running import Running
+    from vacancy_agent.core.board import Board
+    from vacancy_agent.core.facts import Capacity, Instant, Reading, WallTime
+    from vacancy_agent.core.job import Job
+    from vacancy_agent.core.settings import ResourceSettings, UpstreamSettings
+
+Document = dict[str, Any]
+
+PLATFORMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
+GPU = frozenset({ResourceType.NVIDIA, ResourceType.AMD})
+
+
+def document(agent: Running) -> Document:
+    """The whole answer."""
+    clock = agent.host.clock
+    now, wall = clock.now(), clock.wall()
+    return {
+        "agent": agent_status(agent, now, wall),
+        "owner": owner(agent, now, wall),
+        "conditions": [
+            {
+                "type": condition.type.value,
+                "status": condition.status.value,
+                "reason": condition.reason,
+                "message": condition.message,
+                "since": rfc3339(condition.since),
+            }
+            for condition in agent.conditions.all()
+        ],
+        "upstreams": {name: _more(agent, name, now, wall) for name in agent.host.board.settings.upstreams},
+    }
+
+
+def agent_status(agent: Running, now: Instant, wall: WallTime) -> Document:
+    """`status.agent`: what may be read by whoever may read the resource."""
+    board = agent.host.board
+    upstreams = [_upstream(agent, upstream, now, wall) for upstream in board.settings.upstreams.values()]
+    return {
+        "version": agent.version,
+        "configDigest": agent.config_digest,
+        "clockSkewSeconds": None,
+        "address": agent.host.access.listen,
+        "platform": PLATFORMS.get(sys.platform, sys.platform),
+        "summary": {
+            "freeVRAM": _free_vram(board, now),
+            "models": [],
+            "active": sum(one["active"] + one["held"] for one in upstreams),
+        },
+        "lending": lending(board, wall),
+        "resources": [_resource(board, resource, now) for resource in board.settings.resources.values()],
+        "upstreams": upstreams,
+    }
+
+
+def lending(board: Board, wall: WallTime) -> Document:
+    """Whether the switches allow lending, until when not, and by whose word."""
+    answer = board.lending(wall)
+    return {
+        "allowed": answer.allowed,
+        "pausedUntil": None if answer.until is None else rfc3339(answer.until),
+        "by": None if answer.by is None else answer.by.value,
+    }
+
+
+def owner(agent: Running, now: Instant, wall: WallTime) -> Document:
+    """The part for the owner: presence, who uses what, today's use."""
+    board = agent.host.board
+    presence, why = _presence(board)
+    return {
+        "presence": presence,
+        "why": why,
+        "veto": board.veto.engaged,
+        "sampleAges": _ages(board, now),
+        "work": [_work(job, now, wall) for job in agent.host.ledger.jobs()],
+        "usageToday": [
+            {
+                "borrower": borrower,
+                "requests": used.requests,
+                "seconds": round(used.seconds, 3),
+                "tokens": None,
+            }
+            for borrower, used in sorted(agent.usage_today().items())
+        ],
+        "vetoExempt": [
+            name for name, up in board.settings.upstreams.items() if up.owner_scope is OwnerScope.RESOURCE
+        ],
+    }
+
+
+def hold(job: Job, now: Instant, wall: WallTime) -> Document:
+    """One held job, as `/admin/holds` lists it."""
+    entry = _work(job, now, wall)
+    return {**entry, "why": job.why}
+
+
+def _presence(board: Board) -> tuple[str, str]:
+    reading = board.presence
+    if isinstance(reading, Ready):
+        return reading.value.evidence.value, reading.value.why
+    return "unknown", reading.why
+
+
+def _ages(board: Board, now: Instant) -> Document:
+    """Seconds since each sample was taken; a reading that is not there has no age."""
+    ages = {name: _age(reading, now) for name, reading in board.capacity.items()}
+    return {"presence": None if board.presence_at is None else round(now - board.presence_at, 3), **ages}
+
+
+def _age(reading: Reading[Capacity], now: Instant) -> float | None:
+    return None if isinstance(reading, Unknown) else round(now - reading.at, 3)
+
+
+def _work(job: Job, now: Instant, wall: WallTime) -> Document:
+    return {
+        "id": str(job.id),
+        "borrower": job.borrower,
+        "upstream": job.upstream,
+        "model": job.model,
+        "phase": job.phase.value,
+        "since": rfc3339(type(wall)(wall - (now - job.since))),
+    }
+
+
+def _upstream(agent: Running, upstream: UpstreamSettings, now: Instant, wall: WallTime) -> Document:
+    name = upstream.name
+    refusal = lendable(agent.host.board, name, now, wall).refusal
+    counts = agent.host.ledger.counts().get(name, {})
+    bound = agent.bound(name)
+    return {
+        "name": name,
+        "dialect": upstream.dialect.value,
+        "port": upstream.port,
+        "bound": bound,
+        "lendable": refusal is None and bound,
+        "reason": None if refusal is None else refusal.reason.value,
+        "active": counts.get(Phase.FORWARDING, 0) + counts.get(Phase.TRACKING, 0),
+        "held": counts.get(Phase.HELD, 0),
+        "models": [],
+        "listener": "unknown",
+        "unseenGpuWork": False,
+        "priorityScheduling": upstream.priority_scheduling,
+    }
+
+
+def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
+    published = agent.reclaims.get(name)
+    if published is None:
+        return {"residency": {}, "reclaim": None}
+    since = rfc3339(type(wall)(wall - (now - published.at)))
+    return {"residency": {}, "reclaim": {"phase": published.phase.value, "since": since}}
+
+
+def _resource(board: Board, resource: ResourceSettings, now: Instant) -> Document:
+    reading = board.capacity[resource.name]
+    state, reason = _state(reading, now, board.settings.sampling.stale_after)
+    return {
+        "name": resource.name,
+        "type": resource.type.value,
+        "state": state,
+        "reason": reason,
+        **_figures(reading),
+        "enabled": board.resource_enabled(resource.name),
+        "pressure": {"state": board.pressure[resource.name].value} if resource.type in GPU else None,
+    }
+
+
+def _state(reading: Reading[Capacity], now: Instant, bound: float) -> tuple[str, str | None]:
+    if isinstance(reading, Unknown):
+        return "unknown", reading.why
+    if isinstance(reading, Stale):
+        return "stale", reading.why
+    return ("stale", "the last reading is too old") if now - reading.at > bound else ("ready", None)
+
+
+def _figures(reading: Reading[Capacity]) -> Document:
+    value = None if isinstance(reading, Unknown) else reading.value
+    if isinstance(value, MemoryCapacity):
+        return {"freeMiB": value.free, "totalMiB": value.total, "utilizationPercent": value.utilization}
+    percent = value.utilization if isinstance(value, CpuCapacity) else None
+    return {"freeMiB": None, "totalMiB": None, "utilizationPercent": percent}
+
+
+def _free_vram(board: Board, now: Instant) -> str | None:
+    """Free memory of all GPUs together; one that is not known makes the sum unknown."""
+    gpus = [name for name, resource in board.settings.resources.items() if resource.type in GPU]
+    free = 0
+    for name in gpus:
+        reading = board.capacity[name]
+        usable = isinstance(reading, Ready) and now - reading.at <= board.settings.sampling.stale_after
+        if not usable or not isinstance(reading, Ready) or not isinstance(reading.value, MemoryCapacity):
+            return None
+        free += reading.value.free
+    return f"{free / 1024:.1f}Gi" if gpus else None

@@ -1,0 +1,1 @@
+"""The gated proxy: auth, classify, decide, reserve, forward, release, on vacancy_http."""

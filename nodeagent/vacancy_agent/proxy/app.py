@@ -1,0 +1,196 @@
+"""One upstream's gated proxy: what `vacancy_http` asks of whoever sits on a listener.
+
+A request goes through these steps, and a refusal at one of them is its answer:
+
+1. who asks (`unauthorized`), and may they borrow;
+2. which class the route has: pass-through and allowed management are forwarded as they are, management
+   (`management_denied`) and unrecognised routes (`unrecognised_route`) are refused, work goes on;
+3. the body is collected, bounded, and judged (`work.py` from here);
+4. the gate decides, the ledger reserves, the journal is written, the request is forwarded.
+
+All of it happens in callbacks of one loop. What may take long (a large body, a capacity sample) is awaited in
+a task of its own, after which the decision is made anew.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from vacancy_agent.proxy import work
+from vacancy_agent.proxy.request import Request
+from vacancy_dialects import WEBSOCKET, RouteClass
+from vacancy_edge import Principal, Scope, refusal_reply, refusals
+
+if TYPE_CHECKING:
+    from vacancy_agent.core.settings import UpstreamSettings
+    from vacancy_agent.proxy.host import Host
+    from vacancy_agent.store.journal import Partition
+    from vacancy_api.reasons import Reason
+    from vacancy_dialects import Match, RouteTable
+    from vacancy_edge import Refusal
+    from vacancy_http import BodyBudget, Ending, Exchange, ProtocolFault, Reply, ResponseHead, Upstream
+
+LOOPBACK = Principal("loopback", frozenset({Scope.BORROW}))
+"""Whoever is let in by `trustLoopback` without a token."""
+ANYONE = Principal("anonymous", frozenset({Scope.BORROW}))
+"""Whoever is let in by `allowUnauthenticatedRemote`."""
+CREDENTIAL_HEADERS = frozenset({b"authorization", b"x-api-key"})
+
+
+class GatedProxy:
+    """The application on one upstream's listener.
+
+    Args:
+        host: what all listeners share.
+        settings: the upstream.
+        table: its dialect's routes.
+        upstream: its server, as the engine reaches it.
+        partition: its slots in the hold journal.
+        budget: bytes of bodies that this listener may hold.
+        max_body: the listener's limit for one body, bytes; for the words of a refusal.
+        credential: what the upstream wants to see in Authorization; None: nothing.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        settings: UpstreamSettings,
+        table: RouteTable,
+        upstream: Upstream,
+        partition: Partition,
+        budget: BodyBudget,
+        *,
+        max_body: int,
+        credential: str | None = None,
+    ) -> None:
+        self.host = host
+        self.settings = settings
+        self.name = settings.name
+        self.table = table
+        self.upstream = upstream
+        self.partition = partition
+        self.budget: BodyBudget = budget
+        self.counters = host.counters_of(settings.name)
+        self.add = () if credential is None else ((b"authorization", b"Bearer " + credential.encode()),)
+        self.refusing: Reason | None = None
+        """Reason of the last refusal: the first of a run is told, the rest is counted."""
+        self._max_body = max_body
+        self._always_dropped = CREDENTIAL_HEADERS
+        if settings.forward_authorization and credential is None:
+            self._always_dropped = frozenset({b"x-api-key"})
+        self._dropped: dict[frozenset[bytes], frozenset[bytes]] = {}
+        self._may_pass = {RouteClass.PASS_THROUGH}
+        if settings.management_allowed:
+            self._may_pass |= {RouteClass.MANAGEMENT, RouteClass.UNLISTED_READ}
+
+    # What the engine calls.
+
+    def head_received(self, x: Exchange) -> None:
+        """Steps 1 and 2."""
+        principal = self._who(x)
+        if principal is None or not principal.may_borrow:
+            self.host.auth.denied["borrow"] += 1
+            self.refuse(x, refusals.unauthorized())
+            return
+        self.host.auth.allowed["borrow"] += 1
+        match = self._classify(x)
+        if match.cls is RouteClass.WORK:
+            x.context = Request(x, principal, self._borrower(x, principal), match)
+            work.head(self, x, x.context)
+        elif match.cls in self._may_pass:
+            x.context = Request(x, principal, principal.name, match)
+            x.collect_body()
+        elif match.cls is RouteClass.UNRECOGNISED:
+            self.refuse(x, refusals.unrecognised_route(self.table.dialect, x.method, match.path))
+        else:
+            self.refuse(x, refusals.management_denied(self.table, x.method, match.path))
+
+    def body_received(self, x: Exchange) -> None:
+        """Step 3 for work; the rest is forwarded as it came."""
+        request: Request = x.context
+        if request.match.cls is RouteClass.WORK:
+            work.body(self, x, request)
+        else:
+            self.counters.passed += 1
+            x.forward(
+                self.upstream,
+                target=request.match.target(x.query),
+                drop=self.dropped(request),
+                add=self.add,
+                body=x.body if x.has_body else None,
+            )
+
+    def response_started(self, x: Exchange, head: ResponseHead) -> None:
+        """The upstream answers."""
+        request: Request = x.context
+        if request.job is not None:
+            work.answered(x, request, head)
+
+    def exchange_ended(self, x: Exchange, ending: Ending) -> None:
+        """Release or hold."""
+        request: Request | None = x.context
+        if request is not None and request.job is not None:
+            work.ended(self, x, request, ending)
+
+    def fault_reply(self, fault: ProtocolFault, detail: str) -> Reply:
+        """Word an error that the engine found."""
+        refusal = refusals.of_fault(fault, detail, max_body=self._max_body)
+        self.counters.refused[refusal.reason] += 1
+        return refusal_reply(refusal)
+
+    # What the steps share.
+
+    def refuse(self, x: Exchange, refusal: Refusal) -> None:
+        """Answer with a refusal, and count it."""
+        self.counters.refused[refusal.reason] += 1
+        x.respond(refusal_reply(refusal))
+
+    def dropped(self, request: Request) -> frozenset[bytes]:
+        """Request headers that must not reach the upstream."""
+        route = request.match.route
+        if route is None:
+            return self._always_dropped | {b"x-vacancy-borrower"}
+        of_route = route.drop_headers(relay=request.principal.relays)
+        known = self._dropped.get(of_route)
+        if known is None:
+            known = self._dropped[of_route] = of_route | self._always_dropped
+        return known
+
+    def _who(self, x: Exchange) -> Principal | None:
+        authorization, key = x.header(b"authorization"), x.header(b"x-api-key")
+        principal = self.host.tokens.check(authorization, key)
+        if principal is not None:
+            return principal
+        access = self.host.access
+        if access.allow_unauthenticated_remote:
+            return ANYONE
+        if access.trust_loopback and authorization is None and key is None and _is_loopback(x.peer):
+            return LOOPBACK
+        return None
+
+    def _borrower(self, x: Exchange, principal: Principal) -> str:
+        if principal.relays:
+            said = x.header(b"x-vacancy-borrower")
+            if said is not None:
+                return refusals.shown(said)
+        return principal.name
+
+    def _classify(self, x: Exchange) -> Match:
+        upgrade = x.header(b"upgrade")
+        method = (
+            WEBSOCKET if upgrade is not None and x.method == "GET" and is_websocket(upgrade) else x.method
+        )
+        return self.table.classify(method, x.path, x.query)
+
+
+def is_websocket(upgrade: bytes) -> bool:
+    """Whether an Upgrade header asks for a WebSocket."""
+    return b"websocket" in [token.strip().lower() for token in upgrade.split(b",")]
+
+
+def _is_loopback(peer: tuple[object, ...] | None) -> bool:
+    try:
+        return peer is not None and ip_address(str(peer[0]).partition("%")[0]).is_loopback
+    except ValueError:
+        return False

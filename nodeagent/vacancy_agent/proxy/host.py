@@ -1,0 +1,102 @@
+"""What the listeners of one agent share: the board, the ledger, the jobs under way.
+
+Invariant: one loop owns all of it. A request is decided, reserved and written to the journal within one turn
+of that loop, so no other request can come between the question and the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from vacancy_agent.proxy.counters import AuthCounters, UpstreamCounters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from typing import Any
+
+    from vacancy_agent.clock import Clock
+    from vacancy_agent.core.board import Board
+    from vacancy_agent.core.facts import Instant, ProcessIdentity, WallTime
+    from vacancy_agent.core.gate_kept import Gate
+    from vacancy_agent.core.job import JobId
+    from vacancy_agent.core.ledger import Ledger
+    from vacancy_agent.core.settings import AccessSettings
+    from vacancy_agent.proxy.request import Request
+    from vacancy_agent.store.journal import Partition
+    from vacancy_edge import BodyHelper, TokenTable
+
+
+class Sampler(Protocol):
+    """Capacity samples on demand."""
+
+    def now(self, resource: str) -> bool:
+        """Read this resource within the call (memory, cpu); False when it takes a probe."""
+        ...
+
+    def soon(self, resources: Iterable[str]) -> None:
+        """Start a sample of each of these; any number of calls is answered by one sample."""
+        ...
+
+    async def fresh(self, resources: Iterable[str]) -> None:
+        """Wait until each was sampled after this call, 1 s at most."""
+        ...
+
+
+class Reclaiming(Protocol):
+    """Hears that a job has left the stage."""
+
+    def job_ended(self, upstream: str, job: JobId, now: Instant) -> None:
+        """A job was released, or is held now."""
+        ...
+
+
+class Journalist(Protocol):
+    """Where commitments are told: one line each."""
+
+    def __call__(self, event: str, **facts: object) -> None:
+        """Log `event` with its facts."""
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class HeldSlot:
+    """Where the journal has a held job."""
+
+    partition: Partition
+    slot: int
+    started: WallTime
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """One agent's state in the path of requests."""
+
+    clock: Clock
+    board: Board
+    gate: Gate
+    ledger: Ledger
+    tokens: TokenTable
+    access: AccessSettings
+    sampler: Sampler
+    tell: Journalist
+    spawn: Callable[[Coroutine[Any, Any, None]], object]
+    """Runs a coroutine in the agent's task group: an exception in it ends the agent."""
+    reclaiming: Reclaiming
+    used: Callable[[str, float], None]
+    """Told of each finished job: borrower, seconds."""
+    held: Callable[[], None]
+    """Told that a job is held: somebody has to look for its proof."""
+    helper: BodyHelper
+    """Reads bodies that are too large for the loop."""
+    requests: dict[JobId, Request] = field(default_factory=dict)
+    """The jobs whose exchange is under way."""
+    held_slots: dict[JobId, HeldSlot] = field(default_factory=dict)
+    counters: dict[str, UpstreamCounters] = field(default_factory=dict)
+    auth: AuthCounters = field(default_factory=AuthCounters)
+    processes: dict[str, ProcessIdentity] = field(default_factory=dict)
+    """The process behind each upstream, where it is local and known."""
+
+    def counters_of(self, upstream: str) -> UpstreamCounters:
+        """The counters of an upstream; they outlive its listeners."""
+        return self.counters.setdefault(upstream, UpstreamCounters())

@@ -1,0 +1,212 @@
+"""The path of a work request: judge its body, decide, reserve, forward, and what its end proves.
+
+Invariant: between the gate's yes and the written journal slot nothing else runs on the loop, and no job
+leaves this module's hands without being either released or held, exactly once. The failure this prevents is
+a slot that is lost with a client that left at an unlucky moment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vacancy_agent.core.gate import Ask, standing
+from vacancy_agent.core.job import Moved, ReleasedBy
+from vacancy_agent.core.settings import ResourceType
+from vacancy_agent.core.verdict import Refuse, sentence
+from vacancy_agent.proxy.host import HeldSlot
+from vacancy_agent.proxy.proof import held_because, outcome
+from vacancy_agent.store.journal import JournalFullError
+from vacancy_agent.store.journal_format import Phase
+from vacancy_api.reasons import Reason
+from vacancy_dialects import EndWatch, needs_marker
+from vacancy_edge import Refusal, judge_body, judge_head
+
+if TYPE_CHECKING:
+    from vacancy_agent.core.facts import Instant
+    from vacancy_agent.core.job import Job
+    from vacancy_agent.proxy.app import GatedProxy
+    from vacancy_agent.proxy.request import Request
+    from vacancy_edge import Judged
+    from vacancy_http import Ending, Exchange, ResponseHead
+
+INLINE_BODY = 4 << 20
+"""Bytes up to which a body is read on the loop; larger ones would stall other streams."""
+EARLY_BODY = 64 << 10
+"""Announced bytes past which the gate is asked before the body is read."""
+JOURNAL_FULL = Refuse(Reason.RESOURCE_BUSY, 2, {"cause": "journal_full"}, 7)
+SAMPLED_INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
+
+
+def head(proxy: GatedProxy, x: Exchange, request: Request) -> None:
+    """A work request's head: refuse what its body cannot mend, before the body is read."""
+    wrong = judge_head(request.match, x.header(b"content-type"), x.header(b"content-encoding"), x.query)
+    if wrong is not None:
+        proxy.refuse(x, wrong)
+        return
+    if x.has_body and _announced(x) > EARLY_BODY:
+        host = proxy.host
+        refused = standing(host.board, proxy.settings, host.clock.now(), host.clock.wall())
+        if refused is not None:
+            _refused(proxy, x, request, refused)
+            return
+    x.collect_body()
+
+
+def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
+    """A work request's body is complete."""
+    held = x.body
+    if held is not None and len(held) > INLINE_BODY:
+        proxy.host.spawn(_judge_aside(proxy, x, request))
+        return
+    judged = judge_body(
+        request.match,
+        held.view() if held is not None else b"",
+        x.header(b"content-type"),
+        x.header(b"content-encoding"),
+        x.query,
+        relay=request.principal.relays,
+    )
+    _judged(proxy, x, request, judged)
+
+
+async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None:
+    assert x.body is not None  # noqa: S101 - only called for a collected body
+    judged = await proxy.host.helper.judge(
+        request.match,
+        x.body,
+        x.header(b"content-type"),
+        x.header(b"content-encoding"),
+        x.query,
+        relay=request.principal.relays,
+    )
+    if x.alive:
+        _judged(proxy, x, request, judged)
+
+
+def _judged(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged | Refusal) -> None:
+    if isinstance(judged, Refusal):
+        proxy.refuse(x, judged)
+    else:
+        admit(proxy, x, request, judged)
+
+
+def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> None:
+    """Gate, ledger, journal, forward: one turn of the loop."""
+    host = proxy.host
+    now, wall = host.clock.now(), host.clock.wall()
+    verdict = host.gate.decide(Ask(proxy.name, judged.model), now, wall)
+    if isinstance(verdict, Refuse):
+        _refused(proxy, x, request, verdict)
+        return
+    job = host.ledger.reserve(
+        proxy.name,
+        now,
+        borrower=request.borrower,
+        model=judged.model,
+        process=host.processes.get(proxy.name),
+        resident=verdict.credited,
+    )
+    if isinstance(job, Refuse):
+        if job.needs_sample and not request.waited:
+            _after_sample(proxy, x, request, judged, job.needs_sample)
+        else:
+            _refused(proxy, x, request, job)
+        return
+    try:
+        request.slot = proxy.partition.write(job.id, job.borrower, job.model or "", wall, job.process)
+    except JournalFullError:
+        _forget(proxy, job, now)
+        _refused(proxy, x, request, JOURNAL_FULL)
+        return
+    request.job = job
+    request.started = wall
+    host.requests[job.id] = request
+    proxy.counters.admitted += 1
+    proxy.refusing = None
+    x.forward(
+        proxy.upstream,
+        target=request.match.target(x.query),
+        drop=proxy.dropped(request),
+        add=proxy.add,
+        body=(judged.forward if judged.forward is not None else x.body) if x.has_body else None,
+    )
+
+
+def answered(x: Exchange, request: Request, response: ResponseHead) -> None:
+    """The upstream's head came: watch for the end marker where the reply is an event stream."""
+    route = request.match.route
+    content_type = next((value for name, value in response.headers if name == b"content-type"), None)
+    if route is not None and needs_marker(route, content_type):
+        request.watch = EndWatch(route)
+        x.tap = request.watch.feed
+
+
+def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> None:
+    """The exchange is over: its job is released if that proves its end, held otherwise."""
+    host, job = proxy.host, request.job
+    if job is None:
+        return
+    del host.requests[job.id]
+    now = host.clock.now()
+    missing = request.watch is not None and not request.watch.seen
+    why = held_because(ending, sent=x.sent_to_upstream, marker_missing=missing)
+    proxy.counters.outcomes[outcome(ending, marker_missing=missing)] += 1
+    if why is None:
+        proxy.partition.free(request.slot)
+        _forget(proxy, job, now)
+    else:
+        host.ledger.hold(job.id, why, now)
+        proxy.partition.mark(request.slot, Phase.HELD)
+        assert request.started is not None  # noqa: S101 - set with the job
+        host.held_slots[job.id] = HeldSlot(proxy.partition, request.slot, request.started)
+        host.tell("held", upstream=proxy.name, job=job.id, why=why)
+        host.held()
+    if x.sent_to_upstream:
+        host.used(request.borrower, now - job.since)
+    host.reclaiming.job_ended(proxy.name, job.id, now)
+
+
+def _forget(proxy: GatedProxy, job: Job, now: Instant) -> None:
+    """Release with proof, and read again what the job's end has changed."""
+    moved = proxy.host.ledger.release(job.id, ReleasedBy.PROOF, now)
+    if isinstance(moved, Moved) and moved.idle:
+        proxy.host.sampler.soon(moved.idle)
+
+
+def _refused(proxy: GatedProxy, x: Exchange, request: Request, refuse: Refuse) -> None:
+    refusal = Refusal(refuse.reason, sentence(refuse), refuse.retry_after, refuse.detail)
+    host = proxy.host
+    if proxy.refusing is not refuse.reason:
+        proxy.refusing = refuse.reason
+        host.tell("refuses", upstream=proxy.name, reason=refuse.reason.value, borrower=request.borrower)
+    proxy.refuse(x, refusal)
+
+
+def _after_sample(
+    proxy: GatedProxy, x: Exchange, request: Request, judged: Judged, resources: tuple[str, ...]
+) -> None:
+    """Decide again once these resources were read anew."""
+    request.waited = True
+    host = proxy.host
+    kinds = host.board.settings.resources
+    probes = [
+        name for name in resources if kinds[name].type not in SAMPLED_INLINE or not host.sampler.now(name)
+    ]
+    if probes:
+        host.spawn(_wait_for(proxy, x, request, judged, tuple(probes)))
+    else:
+        admit(proxy, x, request, judged)
+
+
+async def _wait_for(
+    proxy: GatedProxy, x: Exchange, request: Request, judged: Judged, resources: tuple[str, ...]
+) -> None:
+    await proxy.host.sampler.fresh(resources)
+    if x.alive:
+        admit(proxy, x, request, judged)
+
+
+def _announced(x: Exchange) -> int:
+    """Bytes that the body will have; a chunked body may have any number."""
+    length = x.header(b"content-length")
+    return EARLY_BODY + 1 if length is None else int(length)

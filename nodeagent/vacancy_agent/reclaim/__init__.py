@@ -1,0 +1,1 @@
+"""The runner that executes what the pure reclaim machine decides."""

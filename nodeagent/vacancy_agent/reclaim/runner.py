@@ -1,0 +1,144 @@
+"""Executes what the reclaim machine decides. It decides nothing itself.
+
+Invariant: effects are executed in the order in which they came, within the call that caused them: between an
+owner's edge and the closing of the borrowers' connections the loop does nothing else. Rejected: a queue and a
+task, which put every other callback of the loop between the signal and the cut.
+
+Cutting a job ends its exchange, which reports back here (`job_ended`) while the cut is still being executed.
+Effects that this causes wait behind the ones under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from vacancy_agent.core import effects as on
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    from vacancy_agent.clock import Clock
+    from vacancy_agent.core.board import Board
+    from vacancy_agent.core.facts import Instant
+    from vacancy_agent.core.job import JobId
+    from vacancy_agent.core.ledger import Ledger
+    from vacancy_agent.core.reclaim import Reclaims
+    from vacancy_agent.core.settings import HostSettings
+    from vacancy_api.reasons import Reason
+
+
+class Cutter(Protocol):
+    """Cuts the connections of jobs."""
+
+    def cut(self, job: JobId, reason: Reason) -> None:
+        """End this job's exchange now; a job that has ended already is ignored."""
+        ...
+
+
+class Journalist(Protocol):
+    """Where commitments are told: one line each."""
+
+    def __call__(self, event: str, **facts: object) -> None:
+        """Log `event` with its facts."""
+        ...
+
+
+class ReclaimRunner:
+    """One for a host."""
+
+    def __init__(
+        self,
+        reclaims: Reclaims,
+        ledger: Ledger,
+        cutter: Cutter,
+        clock: Clock,
+        tell: Journalist,
+    ) -> None:
+        self.reclaims = reclaims
+        self._ledger = ledger
+        self._cutter = cutter
+        self._clock = clock
+        self._tell = tell
+        self._pending: deque[on.Effect] = deque()
+        self._running = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.wake: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None
+        """`loop.call_later` once the loop runs."""
+        self.published: dict[str, on.PublishPhase] = {}
+        """The last decision for each upstream, for `/status`."""
+        self.reclaimed: dict[str, on.ReportReclaimed] = {}
+        """What each upstream that unloads showed last, for the condition `Reclaimed`."""
+
+    def owner_returned(self, now: Instant) -> None:
+        """The owner's veto rose."""
+        self._run(self.reclaims.owner_edge(self._ledger.active, now))
+
+    def lending_stopped(self, now: Instant) -> None:
+        """Lending was switched off at this machine: give back what was admitted before."""
+        self._run(self.reclaims.lending_edge(self._ledger.active, now))
+
+    def reconfigure(self, settings: HostSettings) -> None:
+        """Take over new settings."""
+        self._run(self.reclaims.reconfigure(settings))
+
+    def job_ended(self, upstream: str, job: JobId, now: Instant) -> None:
+        """A job was released, or is held now."""
+        self._run(self.reclaims.job_ended(upstream, job, now))
+
+    def recheck(self, board: Board, now: Instant) -> None:
+        """After every sample: a wait whose trigger is gone stands down."""
+        self._run(self.reclaims.recheck(board, now, self._clock.wall()))
+
+    def tick(self) -> None:
+        """A deadline came."""
+        self._run(self.reclaims.tick(self._clock.now()))
+
+    def close(self) -> None:
+        """Stop waiting for deadlines."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _run(self, effects: Iterable[on.Effect]) -> None:
+        self._pending.extend(effects)
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self._pending:
+                self._execute(self._pending.popleft())
+        finally:
+            self._running = False
+
+    def _execute(self, effect: on.Effect) -> None:
+        match effect:
+            case on.CloseAdmission(upstream, trigger):
+                self._ledger.close(upstream, trigger)
+            case on.ReopenAdmission(upstream):
+                self._ledger.reopen(upstream)
+            case on.CancelWork(upstream, jobs, reason):
+                self._tell("reclaim cuts", upstream=upstream, jobs=len(jobs), reason=reason.value)
+                for job in jobs:
+                    self._cutter.cut(job, reason)
+            case on.PublishPhase(upstream, phase, edges):
+                self.published[upstream] = effect
+                self._tell("reclaim", upstream=upstream, phase=phase.value, edges=len(edges))
+            case on.WakeAt(upstream, at):
+                self._wake_at(upstream, at)
+            case on.ReportReclaimed(upstream):
+                self.reclaimed[upstream] = effect
+                self._tell("reclaimed", upstream=upstream, reason=effect.reason)
+            case on.Unload(upstream, attempt):
+                # No dialect of this version unloads, so the machine never asks; a claim would be untrue.
+                now = self._clock.now()
+                self._run(self.reclaims.unload_result(upstream, attempt, now, shown=False))
+
+    def _wake_at(self, upstream: str, at: Instant) -> None:
+        if self.wake is None:
+            return
+        known = self._timers.pop(upstream, None)
+        if known is not None:
+            known.cancel()
+        self._timers[upstream] = self.wake(max(0.0, at - self._clock.now()), self.tick)

@@ -1,0 +1,287 @@
+"""One agent: its parts, their order at start and end, and how a new configuration reaches them.
+
+Start: state directory (locked), journal and store, board and ledger with the holds of an earlier run,
+collectors, then the listeners, last of all. End: the listeners first, the journal last, marked clean. A task
+that ends, ends the agent with an error: a half-dead agent that still answers `/healthz` is worse than a dead
+one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from vacancy_agent.core.board import Board
+from vacancy_agent.core.conditions import (
+    Conditions,
+    config_finding,
+    lendable_finding,
+    presence_finding,
+    reclaimed_finding,
+)
+from vacancy_agent.core.facts import Ready, WallTime
+from vacancy_agent.core.gate_kept import Gate
+from vacancy_agent.core.job import ReleasedBy
+from vacancy_agent.core.ledger import Ledger
+from vacancy_agent.core.lendable import host_lendable
+from vacancy_agent.core.lending import LocalPause
+from vacancy_agent.core.reclaim import Reclaims
+from vacancy_agent.proxy.cutter import Cutter
+from vacancy_agent.proxy.host import Host
+from vacancy_agent.reclaim.runner import ReclaimRunner
+from vacancy_agent.store.boot import boot_id
+from vacancy_agent.store.journal import HoldJournal, PartitionSpec
+from vacancy_agent.store.sqlite import LocalStore, Usage
+from vacancy_agent.upstreams.ask import open_session
+from vacancy_agent.upstreams.process import local_addresses
+from vacancy_agent.wiring.collectors import Collectors
+from vacancy_agent.wiring.holds import Holds
+from vacancy_agent.wiring.listeners import Listeners
+from vacancy_agent.wiring.readings import Readings
+from vacancy_edge import BodyHelper, TokenTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vacancy_agent.clock import Clock
+    from vacancy_agent.core.conditions import Finding
+    from vacancy_agent.core.effects import PublishPhase
+    from vacancy_agent.core.facts import Instant, ProcessIdentity
+    from vacancy_agent.core.job import JobId
+    from vacancy_agent.proxy.host import Journalist
+    from vacancy_agent.store.state import StateDir
+    from vacancy_agent.wiring.config import Configuration
+    from vacancy_http import Counters
+
+TICK_S = 1.0
+"""Between two looks at what changes by time alone: stale presence, pauses that end."""
+
+
+class Agent:
+    """Everything of one host, on one loop. Make it on the running loop."""
+
+    def __init__(self, config: Configuration, state: StateDir, clock: Clock, tell: Journalist) -> None:
+        self.version = version("vacancy")
+        self.config = config
+        self.conditions = Conditions()
+        self._state = state
+        self._tell = tell
+        self._group = asyncio.TaskGroup()
+        self.store = LocalStore(state.database)
+        self._journal = HoldJournal(state.holds, boot_id())
+        board = Board(config.host)
+        ledger = Ledger(config.host, board)
+        processes: dict[str, ProcessIdentity] = {}
+        self.collectors = Collectors(clock, processes)
+        self.host = Host(
+            clock=clock,
+            board=board,
+            gate=Gate(board),
+            ledger=ledger,
+            tokens=TokenTable(config.token_entries),
+            access=config.access,
+            sampler=self.collectors,
+            tell=tell,
+            spawn=self._group.create_task,
+            reclaiming=self,
+            used=self._used,
+            held=lambda: self.holds.keeper.nudge(),
+            helper=BodyHelper(asyncio.get_running_loop()),
+            processes=processes,
+        )
+        self.holds = Holds(self.host, self._journal, state)
+        self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
+        self.readings = Readings(board, self.reclaim, clock, tell, self._observed)
+        self.listeners = Listeners(self.host, self._journal, state)
+        self._errors: list[str] = []
+
+    async def run(self, ready: asyncio.Event | None = None) -> None:
+        """Lend until cancelled.
+
+        Raises:
+            ExceptionGroup: a part failed; the agent has stopped.
+        """
+        loop = asyncio.get_running_loop()
+        self.reclaim.wake = loop.call_later
+        async with open_session() as session:
+            try:
+                async with self._group as group:
+                    self._take_switches()
+                    self.holds.restore(self._journal.configure(_partitions(self.config)))
+                    self.holds.watch(session, self.config.host.upstreams)
+                    self._session = session
+                    group.create_task(self.holds.keeper.run())
+                    group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
+                    self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
+                    group.create_task(self._ticking())
+                    self._applied(await self.listeners.apply(self.config))
+                    if ready is not None:
+                        ready.set()
+            finally:
+                await self._close()
+
+    # What the API asks for (`admin.running.Running`).
+
+    @property
+    def config_digest(self) -> str | None:
+        """Digest of the configuration that runs."""
+        return self.config.document.digest
+
+    @property
+    def reclaims(self) -> Mapping[str, PublishPhase]:
+        """The last decision of each upstream's reclaim."""
+        return self.reclaim.published
+
+    def bound(self, upstream: str) -> bool:
+        """Whether the upstream's proxy listens."""
+        return self.listeners.bound(upstream)
+
+    def engine_counters(self) -> Mapping[str, Counters]:
+        """The HTTP engine's counts by upstream."""
+        return self.listeners.counters()
+
+    def ready(self) -> list[str]:
+        """Why the agent is not ready, one line each."""
+        board, now = self.host.board, self.host.clock.now()
+        bound = board.settings.sampling.stale_after
+        missing = [
+            f"the proxy of {name} does not listen"
+            for name in board.settings.upstreams
+            if not self.bound(name)
+        ]
+        if board.presence_at is None or now - board.presence_at > bound:
+            missing.append("presence has no fresh sample")
+        needed = {name for upstream in board.settings.upstreams.values() for name in upstream.requires}
+        for name in sorted(needed):
+            reading = board.capacity[name]
+            fresh = isinstance(reading, Ready) and now - reading.at <= bound
+            if board.settings.resources[name].enabled and not fresh:
+                missing.append(f"resource {name} has no fresh sample")
+        return missing
+
+    def usage_today(self) -> Mapping[str, Usage]:
+        """What each borrower used since midnight, local time."""
+        return self.store.usage(self._today())
+
+    async def pause(self, until: WallTime | None) -> None:
+        """Stop lending at this machine; in force before it is on the disk."""
+        self._set_pause(LocalPause(until))
+        await self.store.set_pause(LocalPause(until))
+
+    async def resume(self) -> None:
+        """End a pause made at this machine."""
+        self._set_pause(None if self.store.switches.lending else LocalPause(None))
+        await self.store.set_pause(None)
+
+    async def set_lending(self, enabled: bool) -> None:
+        """The switch at this machine."""
+        self._set_pause(self.store.switches.pause if enabled else LocalPause(None))
+        await self.store.set_lending(enabled)
+
+    async def set_resource(self, resource: str, enabled: bool) -> None:
+        """The switch of one resource at this machine."""
+        self.host.board.set_resource_enabled(resource, enabled)
+        self._tell("resource switched", resource=resource, enabled=enabled)
+        self._observed()
+        await self.store.set_resource(resource, enabled)
+
+    def release_hold(self, job: JobId) -> bool:
+        """Free a hold because the administrator knows that it ended."""
+        return self.holds.release(job, ReleasedBy.ADMINISTRATOR, "released by the administrator")
+
+    # What the proxies report (`proxy.host.Reclaiming`).
+
+    def job_ended(self, upstream: str, job: JobId, now: Instant) -> None:
+        """A job was released, or is held now."""
+        self.reclaim.job_ended(upstream, job, now)
+
+    # New configuration.
+
+    async def apply(self, config: Configuration) -> None:
+        """Run by another configuration; a listener that did not change, and what streams on it, stays."""
+        old, self.config = self.config, config
+        host = self.host
+        host.ledger.reconfigure(config.host)
+        host.board.reconfigure(config.host)
+        self.reclaim.reconfigure(config.host)
+        host.tokens = TokenTable(config.token_entries)
+        host.access = config.access
+        self.holds.restore(self._journal.configure(_partitions(config)))
+        self.holds.watch(self._session, config.host.upstreams)
+        self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
+        self._take_switches()
+        self._applied(await self.listeners.apply(config))
+        self._tell("configuration applied", digest=config.document.digest[:12], was=old.document.digest[:12])
+
+    def refuse_config(self, errors: list[str]) -> None:
+        """A new configuration is wrong: the old one stays, and every error is named."""
+        if errors != self._errors:
+            self._tell("configuration refused", errors=" | ".join(errors))
+        self._applied(errors)
+
+    # Inner parts.
+
+    def _applied(self, errors: list[str]) -> None:
+        self._errors = errors
+        self._set_condition(config_finding(errors))
+
+    def _set_pause(self, pause: LocalPause | None) -> None:
+        self.host.board.set_local_pause(pause)
+        self._tell("paused here" if pause else "resumed here", until=pause.until if pause else None)
+        if pause is not None:
+            self.reclaim.lending_stopped(self.host.clock.now())
+        self._observed()
+
+    def _take_switches(self) -> None:
+        switches = self.store.switches
+        board = self.host.board
+        board.set_local_pause(switches.pause if switches.lending else LocalPause(None))
+        for resource, enabled in switches.resources.items():
+            if resource in board.settings.resources:
+                board.set_resource_enabled(resource, enabled)
+
+    def _observed(self) -> None:
+        """Something that a condition rests on may have changed."""
+        now, wall = self.host.clock.now(), self.host.clock.wall()
+        board = self.host.board
+        self._set_condition(lendable_finding(host_lendable(board, now, wall)))
+        self._set_condition(presence_finding(board, now))
+        claims = {name: report.shown for name, report in self.reclaim.reclaimed.items()}
+        self._set_condition(reclaimed_finding(claims))
+
+    def _set_condition(self, finding: Finding | None) -> None:
+        if finding is None:
+            return
+        changed = self.conditions.set(finding, self.host.clock.wall())
+        if changed is not None:
+            self._tell(
+                "condition", type=changed.type.value, status=changed.status.value, reason=changed.reason
+            )
+
+    def _used(self, borrower: str, seconds: float) -> None:
+        self.store.add_usage(self._today(), borrower, Usage(requests=1, seconds=seconds))
+
+    def _today(self) -> str:
+        return datetime.fromtimestamp(self.host.clock.wall()).astimezone().date().isoformat()
+
+    async def _ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.readings.tick()
+
+    async def _close(self) -> None:
+        self.reclaim.close()
+        await self.listeners.close()
+        self.host.helper.close()
+        self.collectors.stop()
+        await self.store.close()
+        self._journal.close()
+
+
+def _partitions(config: Configuration) -> list[PartitionSpec]:
+    return [
+        PartitionSpec(name, upstream.slots, local=local_addresses(upstream.target.host) is not None)
+        for name, upstream in config.host.upstreams.items()
+    ]

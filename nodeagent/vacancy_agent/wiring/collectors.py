@@ -1,0 +1,106 @@
+"""The observation of one configuration, and capacity samples on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from vacancy_agent.collect.observers import Observers
+from vacancy_agent.core.facts import ProcessIdentity, Seconds
+from vacancy_agent.core.settings import ResourceType
+from vacancy_agent.platform.select import presence_source
+from vacancy_agent.upstreams.process import is_alive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from vacancy_agent.clock import Clock
+    from vacancy_agent.collect.sink import Sink
+    from vacancy_agent.core.settings import HostSettings
+    from vacancy_agent.upstreams.local import LocalServer
+
+FRESH = Seconds(1.0)
+"""An admission waits this long for the sample after a job."""
+FIND_EVERY_S = 60.0
+"""Between two searches for the process behind an upstream while the known one lives."""
+INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
+
+
+class Collectors:
+    """What observes, for the configuration that runs."""
+
+    def __init__(self, clock: Clock, processes: dict[str, ProcessIdentity]) -> None:
+        """`processes` is kept up to date with the process behind each upstream."""
+        self._clock = clock
+        self._processes = processes
+        self._tasks: list[asyncio.Task[None]] = []
+        self._group: asyncio.TaskGroup | None = None
+        self._observers: Observers | None = None
+        self._inline: frozenset[str] = frozenset()
+        self._wanted: set[str] = set()
+
+    def start(
+        self,
+        group: asyncio.TaskGroup,
+        settings: HostSettings,
+        sink: Sink,
+        servers: Mapping[str, LocalServer],
+    ) -> None:
+        """Observe what these settings name; what was observed before is no longer."""
+        self.stop()
+        self._group = group
+        resources = settings.resources.values()
+        self._inline = frozenset(one.name for one in resources if one.type in INLINE)
+        self._observers = Observers(settings, sink, self._clock, presence_source(settings, self._clock))
+        self._tasks = [group.create_task(self._observers.run())]
+        for name, server in servers.items():
+            self._tasks.append(group.create_task(self._find(name, server, settings.sampling.interval)))
+
+    def stop(self) -> None:
+        """Observe nothing; programs that run are killed."""
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = []
+
+    # Samples on demand (`proxy.host.Sampler`).
+
+    def now(self, resource: str) -> bool:
+        """Read this resource within the call; False when it takes a probe."""
+        if self._observers is None or resource not in self._inline:
+            return False
+        self._observers.sample_now((resource,))
+        return True
+
+    def soon(self, resources: Iterable[str]) -> None:
+        """Start a sample of each of these, after the reply that is being written has gone out."""
+        if not self._wanted:
+            asyncio.get_running_loop().call_soon(self._sample_wanted)
+        self._wanted.update(resources)
+
+    async def fresh(self, resources: Iterable[str]) -> None:
+        """Wait until each was sampled after this call, 1 s at most."""
+        if self._observers is not None:
+            await self._observers.sample(resources, FRESH)
+
+    def _sample_wanted(self) -> None:
+        wanted, self._wanted = self._wanted, set()
+        if self._observers is None or self._group is None:
+            return
+        self._observers.sample_now(wanted)
+        probed = wanted - self._inline
+        if probed:
+            self._tasks.append(self._group.create_task(self.fresh(probed)))
+
+    async def _find(self, upstream: str, server: LocalServer, interval: float) -> None:
+        """Know the process behind an upstream before its work is held."""
+        while True:
+            found = await server.find(fresh=True)
+            if isinstance(found, ProcessIdentity):
+                self._processes[upstream] = found
+            else:
+                self._processes.pop(upstream, None)
+            for _ in range(max(1, int(FIND_EVERY_S / interval))):
+                await asyncio.sleep(interval)
+                known = self._processes.get(upstream)
+                if known is None or not is_alive(known):
+                    break

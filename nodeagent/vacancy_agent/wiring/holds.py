@@ -1,0 +1,114 @@
+"""Held jobs between the ledger, the journal and the keeper that looks for their proofs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vacancy_agent.core.facts import Instant
+from vacancy_agent.core.job import Hold, JobId, Moved, ReleasedBy
+from vacancy_agent.core.settings import Dialect
+from vacancy_agent.proxy.host import HeldSlot
+from vacancy_agent.store.journal_format import HoldCause
+from vacancy_agent.upstreams.ask import ServerClient
+from vacancy_agent.upstreams.hold_keeper import HoldKeeper, Watched
+from vacancy_agent.upstreams.llamacpp import LlamaCpp
+from vacancy_agent.upstreams.local import LocalServer
+from vacancy_agent.upstreams.proofs import HeldJob
+from vacancy_agent.upstreams.watchers import watcher_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import aiohttp
+
+    from vacancy_agent.core.settings import UpstreamSettings
+    from vacancy_agent.proxy.host import Host
+    from vacancy_agent.store.journal import HoldJournal
+    from vacancy_agent.store.journal_format import RecoveredHold
+    from vacancy_agent.store.state import StateDir
+    from vacancy_agent.upstreams.proofs import Ended
+
+CAUSES = {
+    HoldCause.INTERRUPTED: "the agent ended while it ran",
+    HoldCause.DAMAGED: "its entry in the hold journal is damaged",
+    HoldCause.UNSEEN: "the machine stopped without notice while work may have run",
+}
+
+
+class Holds:
+    """One for a host."""
+
+    def __init__(self, host: Host, journal: HoldJournal, state: StateDir) -> None:
+        self._host = host
+        self._journal = journal
+        self._state = state
+        self.locals: dict[str, LocalServer] = {}
+        self.keeper = HoldKeeper(host.clock, self._held, self._ended)
+
+    def restore(self, recovered: Mapping[str, Sequence[RecoveredHold]]) -> None:
+        """Take over what the journal kept from an earlier run."""
+        now, wall = self._host.clock.now(), self._host.clock.wall()
+        for upstream, holds in recovered.items():
+            partition = self._journal.partition(upstream)
+            for hold in holds:
+                started = wall if hold.record is None else min(hold.record.started, wall)
+                since = Instant(now - (wall - started))
+                (job,) = self._host.ledger.restore([self._entry(upstream, hold, since)], now)
+                self._host.held_slots[job.id] = HeldSlot(partition, hold.slot, started)
+                self._host.tell("held", upstream=upstream, job=job.id, why=job.why)
+
+    def watch(self, session: aiohttp.ClientSession, upstreams: Mapping[str, UpstreamSettings]) -> None:
+        """Look after the holds of these upstreams."""
+        clock = self._host.clock
+        watched = {}
+        for name, settings in upstreams.items():
+            credential = settings.credential
+            secret = None if credential is None else self._state.secret(credential.name, credential.key)
+            server = ServerClient(session, settings.target, secret)
+            local = self.locals[name] = LocalServer(settings.target, clock)
+            llama = LlamaCpp(server, clock) if settings.dialect is Dialect.LLAMACPP else None
+            watcher = watcher_for(settings.dialect, server, llama, local, clock)
+            watched[name] = Watched(watcher, local, settings.assume_ended_after)
+        self.keeper.configure(watched)
+
+    def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
+        """Free a hold in ledger and journal; False: there is no such hold (any more)."""
+        host = self._host
+        now = host.clock.now()
+        moved = host.ledger.release(job, by, now)
+        if not isinstance(moved, Moved):
+            return False
+        slot = host.held_slots.pop(job, None)
+        if slot is not None:
+            slot.partition.free(slot.slot)
+        host.sampler.soon(moved.idle)
+        host.tell("freed", upstream=moved.job.upstream, job=job, by=by.value, why=why)
+        return True
+
+    def _entry(self, upstream: str, hold: RecoveredHold, since: Instant) -> Hold:
+        """A slot of the journal as the ledger takes it; a number that another job has is given anew."""
+        record, why = hold.record, CAUSES[hold.cause]
+        if record is None:
+            return Hold(None, upstream, since, why, borrower="unknown")
+        number = JobId(record.job)
+        free = record.job > 0 and self._host.ledger.job(number) is None
+        return Hold(
+            number if free else None,
+            upstream,
+            since,
+            why,
+            record.borrower,
+            record.model or None,
+            record.process,
+        )
+
+    def _held(self, upstream: str) -> list[HeldJob]:
+        return [
+            HeldJob(job.id, job.held_since, job.process)
+            for job in self._host.ledger.holds(upstream)
+            if job.held_since is not None
+        ]
+
+    def _ended(self, _upstream: str, ended: tuple[Ended, ...]) -> None:
+        for one in ended:
+            self.release(one.job, one.by, one.why)
