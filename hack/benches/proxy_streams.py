@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benches.memory import PeakWatch, resident, shared_out
 from benches.paced import EVENTS_PER_SECOND
-from benches.parts import LOOPBACK, Lab, free_port, python_module
+from benches.parts import LOOPBACK, Lab, PartError, free_port, python_module
 from benches.report import MIB, Report, median, percentile
 from benches.streams import close_all, count_for, open_streams
 from benches.upload import BODY_BYTES, upload_once
@@ -122,9 +122,14 @@ class StreamBench:
         for _ in range(2 if self.quick else 7):
             await open_streams(self.through, MANY)
             closed = self.state()["closed"] + MANY
+            control, order = self.agent.prepare("/admin/pause", {"for": "1h"})
             started = time.monotonic()
-            await asyncio.to_thread(self.agent.order, "/admin/pause", {"for": "1h"})
+            control.sendall(order)
             taken.append(await self.until_closed(closed) - started)
+            with control:
+                answer = control.recv(4096)
+            if not answer.startswith(b"HTTP/1.1 2"):
+                raise PartError(f"the pause was refused: {answer[:300]!r}")
             await asyncio.to_thread(self.agent.order, "/admin/resume", {})
             await self.settle()
         self.report.note(
