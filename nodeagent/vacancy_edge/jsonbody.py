@@ -120,10 +120,9 @@ def walk(top: Top, body: bytes | memoryview) -> dict[str, Span] | None:
             return None
         spans[key] = (match.start(1), end)
         after = _AFTER.match(body, end)
-        if after is None:
-            return None
-        at = after.end()
-    return spans
+        at = after.end() if after else end
+    whole = len(spans) == len(top) and (not top or bytes(body[at - 1 : at]) == b"}")
+    return spans if whole else None
 
 
 def cut_spans(spans: dict[str, Span], keys: Collection[str]) -> list[Span]:

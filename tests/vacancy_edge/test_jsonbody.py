@@ -77,9 +77,11 @@ def test_read_alike_by_everyone_or_refused(body: bytes, expected: list[str] | Re
 
 
 def test_a_value_made_to_look_like_more_pairs_does_not_lead_the_walk_astray():
-    # The first value holds the text that would follow if it had the length of the last one.
-    body = b'{"model" :"a\\",\\"x\\" :1,", "x" :5, "model" :"a\\"," }'
-    assert keys(body) == AMBIGUOUS
+    # The first value holds what would follow if it had the length of the last one.
+    assert keys(b'{"model" :"a\\",\\"x\\" :1,", "x" :5, "model" :"a\\"," }') == AMBIGUOUS
+    assert keys(b'{"model" :[100,"x"],"model":"ab"}') == AMBIGUOUS
+    assert keys(b'{"model" :{"a":{ },"x":1},"y":2,"model":{"b":"d"}}') == AMBIGUOUS
+    assert keys(b'{"model" :{"a":{}}, "model":{"b":1}}') == AMBIGUOUS
 
 
 def test_values_above_a_piece_are_compared_whole():
