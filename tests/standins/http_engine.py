@@ -6,7 +6,16 @@ import heapq
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
-from vacancy_http import Ending, Exchange, Listener, ListenerLimits, ProtocolFault, Reply, Upstream, UpstreamLimits
+from vacancy_http import (
+    Ending,
+    Exchange,
+    Listener,
+    ListenerLimits,
+    ProtocolFault,
+    Reply,
+    Upstream,
+    UpstreamLimits,
+)
 from vacancy_http.server_conn import ServerConnection
 from vacancy_http.upstream_conn import UpstreamConnection
 from vacancy_http.wheel import Wheel

@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+
 from standins.http_corpus import Case, Message, cases, read_by_h11
 from standins.http_engine import Rig
-
 from vacancy_http.faults import MalformedError
 from vacancy_http.head_check import check_partial, content_length, request_framing, response_framing
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from standins.http_engine import GET, Rig
 
+from standins.http_engine import GET, Rig
 from vacancy_http import Ending, ListenerLimits, server_base
 
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

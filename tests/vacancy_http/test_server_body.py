@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from standins.http_engine import GET, OK, Rig
 
+from standins.http_engine import GET, OK, Rig
 from vacancy_http import Ending, Exchange, ListenerLimits, ProtocolFault, Reply
 
 SMALL = ListenerLimits(max_body_bytes=1000)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from standins.http_engine import GET, OK, POST, Rig
 
+from standins.http_engine import GET, OK, POST, Rig
 from vacancy_http import Ending, ListenerLimits, ProtocolFault, Reply
 
 FINE = Reply(200, (), b"fine")

@@ -1,0 +1,74 @@
+"""The pool, with real sockets where connections are made."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from standins.http_engine import GET, OK, Rig
+from standins.http_sockets import raw_request, running
+from vacancy_http import Ending, Upstream, UpstreamLimits
+
+
+def test_the_host_field_names_the_upstream() -> None:
+    assert Upstream("h", 8000).authority == b"h:8000"
+    assert Upstream("h", 80).authority == b"h"
+    assert Upstream("::1", 8000).authority == b"[::1]:8000"
+    assert Upstream("h", 8000, authority=b"other").authority == b"other"
+
+
+def test_no_more_connections_rest_than_the_limit() -> None:
+    rig = Rig(upstream_limits=UpstreamLimits(max_idle=2))
+    for _ in range(3):
+        rig.connect(GET)
+    for index in range(3):
+        rig.link(index).send(OK)
+    assert rig.upstream.idle_count == 2
+    assert rig.link(2).transport.aborted
+
+
+def test_close_closes_what_rests_and_keeps_nothing_more() -> None:
+    rig = Rig()
+    rig.connect(GET)
+    rig.connect(GET)
+    rig.link(0).send(OK)
+    rig.upstream.close()
+    assert rig.link(0).transport.aborted
+    assert rig.upstream.idle_count == 0
+    rig.link(1).send(OK)
+    assert rig.upstream.idle_count == 0
+    assert rig.app.endings == [Ending.COMPLETE] * 2
+
+
+@pytest.mark.component
+async def test_nobody_listens_there() -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    async with running(Upstream("127.0.0.1", port)) as (listener, app):
+        reply = await raw_request(listener.port, GET)
+        assert reply.startswith(b"HTTP/1.1 503 ")
+        assert app.endings == [Ending.UPSTREAM_UNREACHABLE]
+
+
+@pytest.mark.component
+async def test_a_name_that_does_not_exist() -> None:
+    async with running(Upstream("nowhere.invalid", 80)) as (listener, app):
+        await raw_request(listener.port, GET)
+        assert app.endings == [Ending.UPSTREAM_UNREACHABLE]
+
+
+@pytest.mark.component
+async def test_a_connection_that_is_being_made_can_be_cancelled() -> None:
+    # 192.0.2.0/24 is for documentation: nothing answers there, or there is no route at all.
+    async with running(Upstream("192.0.2.1", 80)) as (listener, app):
+        _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(GET)
+        while not app.seen:
+            await asyncio.sleep(0.01)
+        writer.close()
+        while not app.endings:
+            await asyncio.sleep(0.01)
+        assert app.endings[0] in {Ending.CLIENT_GONE, Ending.UPSTREAM_UNREACHABLE}
