@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-    from vacancy_agent.cli_config import Subparsers
 
 EXIT_OK, EXIT_RUNTIME, EXIT_INPUT = 0, 1, 2
 
@@ -21,7 +20,7 @@ SIGTERM ends it.
 """
 
 
-def add_parser(commands: Subparsers) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `agent` to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "agent", help="lend this machine as a manifest says", description=ABOUT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vacancy_edge import refusals
 from vacancy_edge.bodyhelper import LARGE, BodyHelper
 from vacancy_edge.budget import Budget
-from vacancy_edge.judged import Judged, judge_body, judge_head
+from vacancy_edge.judged import Judged, judge_body, judge_head, retyped
 from vacancy_edge.refusal import Refusal, refusal_reply
 from vacancy_edge.tokens import Principal, Scope, TokenTable
 
@@ -22,4 +22,5 @@ __all__ = [
     "judge_head",
     "refusal_reply",
     "refusals",
+    "retyped",
 ]

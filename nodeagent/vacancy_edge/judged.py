@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from vacancy_edge.jsonbody import Span
 
 MAX_MODEL_NAME: Final = 1024
+CARELESS: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain"})
+"""What `curl -d` and a browser's `fetch` call a text when nobody tells them more."""
 _STR: Final[msgspec.json.Decoder[str]] = msgspec.json.Decoder(str)
 _INT: Final[msgspec.json.Decoder[int]] = msgspec.json.Decoder(int)
 _OUTPUT_KEYS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict")
@@ -44,6 +46,20 @@ class Judged(msgspec.Struct, frozen=True):
 _FORM_FIELDS: Final = frozenset({"model", "stream"})
 _FORM_WANTED: Final = "Send this route a body of type multipart/form-data with one plain boundary."
 NOTHING: Final = Judged()
+
+
+def retyped(match: Match, content_type: bytes | None) -> bool:
+    """Whether the request must go on as `application/json`, whatever its Content-Type says.
+
+    A server that believed in a form would read other fields than were judged.
+    """
+    route = match.route
+    is_json = match.cls is RouteClass.WORK and route is not None and route.shape is BodyShape.JSON
+    return is_json and content_type is not None and _kind(content_type) in CARELESS
+
+
+def _kind(content_type: bytes) -> bytes:
+    return content_type.partition(b";")[0].strip().lower()
 
 
 def judge_head(
@@ -182,6 +198,8 @@ def _count(raw: msgspec.Raw | None) -> int | None:
 def _json_type(content_type: bytes) -> Refusal | None:
     kind, _, parameters = content_type.lower().partition(b";")
     kind = kind.strip()
+    if kind in CARELESS:
+        return None  # judged as JSON, and forwarded as that: `retyped`
     if kind not in {b"application/json", b"text/json"} and not kind.endswith(b"+json"):
         return refusals.bad_request(
             f"This route takes JSON, not {refusals.shown(kind)}. Send it with Content-Type: application/json."

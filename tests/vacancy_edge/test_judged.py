@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vacancy_api.reasons import Reason
 from vacancy_dialects import Match, RouteClass, table_for
-from vacancy_edge import Judged, Refusal, judge_body, judge_head
+from vacancy_edge import Judged, Refusal, judge_body, judge_head, retyped
 from vacancy_edge.judged import MAX_MODEL_NAME, judge_plain, judge_spans, without
 
 CHAT = b"/v1/chat/completions"
@@ -106,6 +106,23 @@ def test_a_nested_priority_stays():
 
 
 @pytest.mark.parametrize(
+    ("path", "content_type", "again"),
+    [
+        (CHAT, b"application/x-www-form-urlencoded", True),
+        (CHAT, b" Text/Plain ; charset=utf-8", True),
+        (CHAT, b"application/json", False),
+        (CHAT, None, False),
+        (b"/v1/audio/transcriptions", b"text/plain", False),
+    ],
+)
+def test_a_careless_type_is_put_right_on_json_routes_only(
+    path: bytes, content_type: bytes | None, again: bool
+):
+    match = table_for("openai").classify("POST", path, None)
+    assert retyped(match, content_type) is again
+
+
+@pytest.mark.parametrize(
     ("path", "content_type", "content_encoding", "query", "reason"),
     [
         (CHAT, None, None, None, None),
@@ -116,8 +133,9 @@ def test_a_nested_priority_stays():
         (CHAT, b"application/json; charset=utf-16", None, None, Reason.BAD_REQUEST),
         (CHAT, b"application/json; charset=latin1", None, None, Reason.BAD_REQUEST),
         (CHAT, b"multipart/form-data; boundary=x", None, None, Reason.BAD_REQUEST),
-        (CHAT, b"application/x-www-form-urlencoded", None, None, Reason.BAD_REQUEST),
-        (CHAT, b"text/plain", None, None, Reason.BAD_REQUEST),
+        (CHAT, b"text/plain;charset=UTF-8", None, None, None),
+        (CHAT, b"application/x-www-form-urlencoded", None, None, None),
+        (CHAT, b"text/html", None, None, Reason.BAD_REQUEST),
         (CHAT, b"", None, None, Reason.BAD_REQUEST),
         (CHAT, b"application/json", b"gzip", None, Reason.CONTENT_ENCODING),
         (CHAT, b"application/json", b"identity, zstd", None, Reason.CONTENT_ENCODING),

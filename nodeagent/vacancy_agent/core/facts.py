@@ -96,4 +96,4 @@ class ProcessIdentity:
 
     pid: int
     started: float
-    """When it started, on whatever clock the platform keeps for it: equal for one process, else meaningless."""
+    """When it started, on whatever clock the platform keeps for it: compared for equality."""

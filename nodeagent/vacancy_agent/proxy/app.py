@@ -35,6 +35,7 @@ LOOPBACK = Principal("loopback", frozenset({Scope.BORROW}))
 """Whoever is let in by `trustLoopback` without a token."""
 ANYONE = Principal("anonymous", frozenset({Scope.BORROW}))
 """Whoever is let in by `allowUnauthenticatedRemote`."""
+TYPE = frozenset({b"content-type"})
 CREDENTIAL_HEADERS = frozenset({b"authorization", b"x-api-key"})
 
 
@@ -72,7 +73,9 @@ class GatedProxy:
         self.partition = partition
         self.budget: BodyBudget = budget
         self.counters = host.counters_of(settings.name)
-        self.add = () if credential is None else ((b"authorization", b"Bearer " + credential.encode()),)
+        self.add: tuple[tuple[bytes, bytes], ...] = ()
+        if credential is not None:
+            self.add = ((b"authorization", b"Bearer " + credential.encode()),)
         self.refusing: Reason | None = None
         """Reason of the last refusal: the first of a run is told, the rest is counted."""
         self._max_body = max_body
@@ -95,7 +98,9 @@ class GatedProxy:
             return
         self.host.auth.allowed["borrow"] += 1
         match = self._classify(x)
-        if match.cls is RouteClass.WORK:
+        if match.route is not None and match.route.websocket:
+            self.refuse(x, refusals.unrecognised_route(self.table.dialect, WEBSOCKET, match.path))
+        elif match.cls is RouteClass.WORK:
             x.context = Request(x, principal, self._borrower(x, principal), match)
             work.head(self, x, x.context)
         elif match.cls in self._may_pass:
@@ -155,7 +160,11 @@ class GatedProxy:
         known = self._dropped.get(of_route)
         if known is None:
             known = self._dropped[of_route] = of_route | self._always_dropped
-        return known
+        return known | TYPE if request.retype else known
+
+    def added(self, request: Request) -> tuple[tuple[bytes, bytes], ...]:
+        """Request headers that the upstream gets besides."""
+        return (*self.add, (b"content-type", work.JSON)) if request.retype else self.add
 
     def _who(self, x: Exchange) -> Principal | None:
         authorization, key = x.header(b"authorization"), x.header(b"x-api-key")

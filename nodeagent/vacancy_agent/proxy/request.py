@@ -24,10 +24,22 @@ class Request:
         slot: the job's slot in the hold journal.
         started: when it was admitted.
         watch: looks for the end marker of an event stream; None where complete framing is proof enough.
+        retype: it goes on as JSON, which its Content-Type did not say.
         waited: it has waited for a capacity sample already, and does not a second time.
     """
 
-    __slots__ = ("borrower", "exchange", "job", "match", "principal", "slot", "started", "waited", "watch")
+    __slots__ = (
+        "borrower",
+        "exchange",
+        "job",
+        "match",
+        "principal",
+        "retype",
+        "slot",
+        "started",
+        "waited",
+        "watch",
+    )
 
     def __init__(self, exchange: Exchange, principal: Principal, borrower: str, match: Match) -> None:
         self.exchange = exchange
@@ -39,3 +51,4 @@ class Request:
         self.started: WallTime | None = None
         self.watch: EndWatch | None = None
         self.waited = False
+        self.retype = False

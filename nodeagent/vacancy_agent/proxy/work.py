@@ -19,7 +19,7 @@ from vacancy_agent.store.journal import JournalFullError
 from vacancy_agent.store.journal_format import Phase
 from vacancy_api.reasons import Reason
 from vacancy_dialects import EndWatch, needs_marker
-from vacancy_edge import Refusal, judge_body, judge_head
+from vacancy_edge import LARGE, Refusal, judge_body, judge_head, retyped
 
 if TYPE_CHECKING:
     from vacancy_agent.core.facts import Instant
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from vacancy_edge import Judged
     from vacancy_http import Ending, Exchange, ResponseHead
 
-INLINE_BODY = 4 << 20
-"""Bytes up to which a body is read on the loop; larger ones would stall other streams."""
+JSON = b"application/json"
 EARLY_BODY = 64 << 10
 """Announced bytes past which the gate is asked before the body is read."""
 JOURNAL_FULL = Refuse(Reason.RESOURCE_BUSY, 2, {"cause": "journal_full"}, 7)
@@ -39,10 +38,12 @@ SAMPLED_INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
 
 def head(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     """A work request's head: refuse what its body cannot mend, before the body is read."""
-    wrong = judge_head(request.match, x.header(b"content-type"), x.header(b"content-encoding"), x.query)
+    content_type = x.header(b"content-type")
+    wrong = judge_head(request.match, content_type, x.header(b"content-encoding"), x.query)
     if wrong is not None:
         proxy.refuse(x, wrong)
         return
+    request.retype = content_type != JSON and retyped(request.match, content_type)
     if x.has_body and _announced(x) > EARLY_BODY:
         host = proxy.host
         refused = standing(host.board, proxy.settings, host.clock.now(), host.clock.wall())
@@ -54,13 +55,15 @@ def head(proxy: GatedProxy, x: Exchange, request: Request) -> None:
 
 def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     """A work request's body is complete."""
-    held = x.body
-    if held is not None and len(held) > INLINE_BODY:
-        proxy.host.spawn(_judge_aside(proxy, x, request))
-        return
+    content: bytes | memoryview = b""
+    if x.body is not None:
+        if len(x.body) > LARGE:
+            proxy.host.spawn(_judge_aside(proxy, x, request))
+            return
+        content = x.body.bytes if len(x.body) <= EARLY_BODY else x.body.view()  # small: faster than a view
     judged = judge_body(
         request.match,
-        held.view() if held is not None else b"",
+        content,
         x.header(b"content-type"),
         x.header(b"content-encoding"),
         x.query,
@@ -127,7 +130,7 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
         proxy.upstream,
         target=request.match.target(x.query),
         drop=proxy.dropped(request),
-        add=proxy.add,
+        add=proxy.added(request),
         body=(judged.forward if judged.forward is not None else x.body) if x.has_body else None,
     )
 

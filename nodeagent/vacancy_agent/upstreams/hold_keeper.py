@@ -109,8 +109,13 @@ class HoldKeeper:
             self.last.pop(upstream, None)
 
     async def _free_without_look(self, upstream: str, watched: Watched) -> None:
-        processes = {job.process for job in self._holds(upstream) if job.process is not None}
-        gone = {process for process in processes if watched.local and await watched.local.replaced(process)}
+        gone = {
+            job.id
+            for job in self._holds(upstream)
+            if watched.local is not None
+            and job.process is not None
+            and await watched.local.replaced(job.process, job.admitted)
+        }
         jobs = self._holds(upstream)
         found = {ended.job: ended for ended in proofs.by_process(jobs, gone)}
         for ended in proofs.by_assumption(jobs, watched.assume_ended_after, self._clock.now()):

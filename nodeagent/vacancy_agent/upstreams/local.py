@@ -12,6 +12,7 @@ from vacancy_agent.upstreams.process import (
     NotFound,
     NotLocal,
     Relayed,
+    began_after,
     is_alive,
     sample_tree,
     serving_process,
@@ -56,16 +57,20 @@ class LocalServer:
             self._found_at = self._clock.now()
         return self._found
 
-    async def replaced(self, process: ProcessIdentity) -> bool:
-        """Whether that process has ended and another one, or none, serves the target now.
+    async def replaced(self, process: ProcessIdentity, admitted: Instant) -> bool:
+        """Whether that process has ended, and what serves the target now cannot have the job of `admitted`.
 
         An agent that merely cannot see a process (another user's, another namespace's) must not take it for
-        ended, so the target's present listener has to be seen as well.
+        ended, so the target's present listener has to be seen as well, or that there is none. And a listener
+        that was there already when the job was admitted may be the one that got it: `process` was looked up a
+        little earlier, and the server can have been restarted in between.
         """
         if is_alive(process):
             return False
         found = await self.find(fresh=True)
-        return isinstance(found, ProcessIdentity) or (isinstance(found, NotFound) and found.nothing_listens)
+        if isinstance(found, ProcessIdentity):
+            return began_after(found, admitted)
+        return isinstance(found, NotFound) and found.nothing_listens
 
     async def look(self, not_before: Instant) -> Sighting:
         """Watch the process tree for three seconds, from `not_before` at the earliest."""

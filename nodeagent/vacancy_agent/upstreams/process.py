@@ -12,6 +12,7 @@ These calls block (they read /proc): run them beside the loop.
 from __future__ import annotations
 
 import ipaddress
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -132,6 +133,13 @@ def started_at(process: psutil.Process) -> float:
                 return float(stat.read().rpartition(b")")[2].split()[19])
         except (OSError, IndexError) as error:
             raise psutil.NoSuchProcess(process.pid) from error
+
+
+def began_after(identity: ProcessIdentity, at: Instant) -> bool:
+    """Whether the process certainly started after `at`; False where that cannot be told."""
+    if sys.platform != "linux":
+        return False
+    return identity.started / os.sysconf("SC_CLK_TCK") > at
 
 
 def is_alive(identity: ProcessIdentity) -> bool:

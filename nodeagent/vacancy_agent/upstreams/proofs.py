@@ -19,6 +19,7 @@ written that it shall be assumed.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,8 @@ class HeldJob:
     process: ProcessIdentity | None = None
     one_task: bool = False
     """It is known to be one task for any slot of the server."""
+    admitted: Instant = Instant(math.inf)
+    """When it was admitted; infinite: unknown, so that no process is known to be younger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +103,12 @@ def _narrow(known: frozenset[int] | None, sighting: Working) -> frozenset[int] |
     return sighting.tasks if known is None else known & sighting.tasks
 
 
-def by_process(jobs: Iterable[HeldJob], gone: Container[ProcessIdentity]) -> tuple[Ended, ...]:
-    """The jobs that were given to a process which has ended or was replaced."""
+def by_process(jobs: Iterable[HeldJob], gone: Container[JobId]) -> tuple[Ended, ...]:
+    """The jobs whose process has ended or was replaced."""
     return tuple(
         Ended(job.id, ReleasedBy.REPLACED, f"process {job.process.pid}, which had it, is gone")
         for job in jobs
-        if job.process is not None and job.process in gone
+        if job.process is not None and job.id in gone
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vacancy_agent.core.facts import Instant
 from vacancy_agent.core.job import Hold, JobId, Moved, ReleasedBy
-from vacancy_agent.core.settings import Dialect
 from vacancy_agent.proxy.host import HeldSlot
 from vacancy_agent.store.journal_format import HoldCause
 from vacancy_agent.upstreams.ask import ServerClient
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from vacancy_agent.core.settings import UpstreamSettings
+    from vacancy_agent.core.settings import Target, UpstreamSettings
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.store.journal import HoldJournal
     from vacancy_agent.store.journal_format import RecoveredHold
@@ -35,6 +35,15 @@ CAUSES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """One server behind one or more upstreams, kept over a reload: looks at it must stay apart in time."""
+
+    client: ServerClient
+    llama: LlamaCpp
+    local: LocalServer
+
+
 class Holds:
     """One for a host."""
 
@@ -43,6 +52,7 @@ class Holds:
         self._journal = journal
         self._state = state
         self.locals: dict[str, LocalServer] = {}
+        self._servers: dict[tuple[Target, str | None], _Server] = {}
         self.keeper = HoldKeeper(host.clock, self._held, self._ended)
 
     def restore(self, recovered: Mapping[str, Sequence[RecoveredHold]]) -> None:
@@ -64,11 +74,16 @@ class Holds:
         for name, settings in upstreams.items():
             credential = settings.credential
             secret = None if credential is None else self._state.secret(credential.name, credential.key)
-            server = ServerClient(session, settings.target, secret)
-            local = self.locals[name] = LocalServer(settings.target, clock)
-            llama = LlamaCpp(server, clock) if settings.dialect is Dialect.LLAMACPP else None
-            watcher = watcher_for(settings.dialect, server, llama, local, clock)
-            watched[name] = Watched(watcher, local, settings.assume_ended_after)
+            key = (settings.target, secret)
+            if key not in self._servers:
+                client = ServerClient(session, settings.target, secret)
+                self._servers[key] = _Server(
+                    client, LlamaCpp(client, clock), LocalServer(settings.target, clock)
+                )
+            one = self._servers[key]
+            self.locals[name] = one.local
+            watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock)
+            watched[name] = Watched(watcher, one.local, settings.assume_ended_after)
         self.keeper.configure(watched)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
@@ -104,7 +119,7 @@ class Holds:
 
     def _held(self, upstream: str) -> list[HeldJob]:
         return [
-            HeldJob(job.id, job.held_since, job.process)
+            HeldJob(job.id, job.held_since, job.process, admitted=job.since)
             for job in self._host.ledger.holds(upstream)
             if job.held_since is not None
         ]

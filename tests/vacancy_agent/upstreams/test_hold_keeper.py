@@ -49,7 +49,7 @@ class Process:
     def __init__(self, gone_from: float) -> None:
         self.gone_from = gone_from
 
-    async def replaced(self, process: ProcessIdentity) -> bool:
+    async def replaced(self, process: ProcessIdentity, admitted: Instant) -> bool:
         return LoopClock().now() >= self.gone_from
 
 

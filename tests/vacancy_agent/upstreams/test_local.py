@@ -80,19 +80,22 @@ async def test_a_process_is_replaced_only_when_it_ended_and_its_place_was_seen(
     server = local(idle.port)
     first = await server.find()
     assert isinstance(first, ProcessIdentity)
-    assert not await server.replaced(first)
+    admitted = SystemClock().now()
+    assert not await server.replaced(first, admitted)
     idle.end()
-    assert await server.replaced(first), "nothing listens there any more"
+    assert await server.replaced(first, admitted), "nothing listens there any more"
     second = Program("idles", idle.port)
     try:
-        assert await server.replaced(first)
+        later = SystemClock().now()
+        assert await server.replaced(first, admitted)
+        assert not await server.replaced(first, later), "the new process may be the one that has the job"
         found = await server.find()
         assert isinstance(found, ProcessIdentity)
         assert found.pid == second.process.pid
         monkeypatch.setattr(
             "vacancy_agent.upstreams.local.serving_process", lambda _: NotFound("cannot be seen")
         )
-        assert not await server.replaced(first), "not seeing is not knowing"
+        assert not await server.replaced(first, admitted), "not seeing is not knowing"
     finally:
         second.end()
 

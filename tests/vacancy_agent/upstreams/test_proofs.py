@@ -80,7 +80,7 @@ def test_each_job_has_its_own_suspects():
 
 def test_a_gone_process_takes_its_jobs_with_it():
     old, new = ProcessIdentity(5, 1.0), ProcessIdentity(5, 2.0)
-    found = by_process([job(1, process=old), job(2, process=new), job(3)], {old})
+    found = by_process([job(1, process=old), job(2, process=new), job(3)], {JobId(1), JobId(3)})
     assert [(end.job, end.by) for end in found] == [(1, ReleasedBy.REPLACED)]
     assert by_process([job(1, process=old)], set()) == ()
 
