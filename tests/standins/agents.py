@@ -16,7 +16,7 @@ from vacancy_agent.clock import SystemClock
 from vacancy_agent.store.state import StateDir
 from vacancy_agent.wiring.agent import Agent
 from vacancy_agent.wiring.config import alone
-from vacancy_agent.wiring.main import start_api
+from vacancy_agent.wiring.api_server import ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -83,7 +83,9 @@ class Lender:
     def chat(self, **body: Any) -> Any:
         return self.ask("POST", "/v1/chat/completions", json={"model": "m", "messages": []} | body)
 
-    async def api(self, method: str, path: str, body: object = None, *, token: str | None = None) -> tuple[int, Any]:
+    async def api(
+        self, method: str, path: str, body: object = None, *, token: str | None = None
+    ) -> tuple[int, Any]:
         """A call of the API, with the admin's token (the reader's for GET /status and /metrics)."""
         reads = path in {"/status", "/metrics"}
         bearer = token if token is not None else (self.tokens.read if reads else self.tokens.admin)
@@ -124,15 +126,21 @@ async def lender(folder: Path, document: dict[str, Any]) -> AsyncIterator[Lender
     tokens = state.tokens()
     told: list[tuple[str, dict[str, object]]] = []
     agent = Agent(
-        configuration(folder, document, tokens), state, SystemClock(), lambda event, **facts: told.append((event, facts))
+        configuration(folder, document, tokens),
+        state,
+        SystemClock(),
+        lambda event, **facts: told.append((event, facts)),
     )
-    api = await start_api(agent, state)
+    agent.api = api = ApiServer(agent, state)
+    assert not await api.follow(agent.config.access)
     spec = document["spec"]
     ready = asyncio.Event()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as http:
         running = asyncio.get_running_loop().create_task(agent.run(ready))
         try:
-            await asyncio.wait([running, waiting := asyncio.ensure_future(ready.wait())], return_when="FIRST_COMPLETED")
+            await asyncio.wait(
+                [running, waiting := asyncio.ensure_future(ready.wait())], return_when="FIRST_COMPLETED"
+            )
             waiting.cancel()
             if running.done():
                 running.result()
@@ -141,7 +149,7 @@ async def lender(folder: Path, document: dict[str, Any]) -> AsyncIterator[Lender
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
-            await api.cleanup()
+            await api.close()
             state.close()
 
 

@@ -9,6 +9,7 @@ one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -52,9 +53,12 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import JobId
     from vacancy_agent.proxy.host import Journalist
     from vacancy_agent.store.state import StateDir
+    from vacancy_agent.wiring.api_server import ApiServer
     from vacancy_agent.wiring.config import Configuration
     from vacancy_http import Counters
 
+RETRY_TICKS = 5
+"""Ticks between two attempts to bind a port that was taken: whoever has it may end."""
 TICK_S = 1.0
 """Between two looks at what changes by time alone: stale presence, pauses that end."""
 
@@ -95,7 +99,10 @@ class Agent:
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self._observed)
         self.listeners = Listeners(self.host, self._journal, state)
-        self._errors: list[str] = []
+        self.api: ApiServer | None = None
+        """Set by whoever serves the API, so that it follows the configuration."""
+        self._refused: list[str] = []
+        """What is wrong with the newest configuration, which therefore does not run."""
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Lend until cancelled.
@@ -116,7 +123,7 @@ class Agent:
                     group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
                     self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
                     group.create_task(self._ticking())
-                    self._applied(await self.listeners.apply(self.config))
+                    await self._listen()
                     if ready is not None:
                         ready.set()
             finally:
@@ -212,20 +219,25 @@ class Agent:
         self.holds.watch(self._session, config.host.upstreams)
         self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
         self._take_switches()
-        self._applied(await self.listeners.apply(config))
+        self._refused = []
+        await self._listen()
         self._tell("configuration applied", digest=config.document.digest[:12], was=old.document.digest[:12])
 
     def refuse_config(self, errors: list[str]) -> None:
         """A new configuration is wrong: the old one stays, and every error is named."""
-        if errors != self._errors:
+        if errors != self._refused:
             self._tell("configuration refused", errors=" | ".join(errors))
-        self._applied(errors)
+        self._refused = errors
+        self._set_condition(config_finding(errors))
 
     # Inner parts.
 
-    def _applied(self, errors: list[str]) -> None:
-        self._errors = errors
-        self._set_condition(config_finding(errors))
+    async def _listen(self) -> None:
+        """Have the sockets of the configuration that runs, and say which cannot be had."""
+        unbound = await self.listeners.apply(self.config)
+        if self.api is not None:
+            unbound += await self.api.follow(self.config.access)
+        self._set_condition(config_finding([*self._refused, *unbound]))
 
     def _set_pause(self, pause: LocalPause | None) -> None:
         self.host.board.set_local_pause(pause)
@@ -267,9 +279,11 @@ class Agent:
         return datetime.fromtimestamp(self.host.clock.wall()).astimezone().date().isoformat()
 
     async def _ticking(self) -> None:
-        while True:
+        for tick in itertools.count(1):
             await asyncio.sleep(TICK_S)
             self.readings.tick()
+            if tick % RETRY_TICKS == 0 and self.listeners.missing(self.config):
+                await self._listen()
 
     async def _close(self) -> None:
         self.reclaim.close()

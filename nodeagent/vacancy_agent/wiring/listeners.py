@@ -58,6 +58,10 @@ class Listeners:
         """Whether the upstream's proxy listens."""
         return upstream in self._running
 
+    def missing(self, config: Configuration) -> bool:
+        """Whether a proxy of this configuration does not listen."""
+        return not config.host.upstreams.keys() <= self._running.keys()
+
     def counters(self) -> Mapping[str, Counters]:
         """The engine's counts by upstream."""
         return {name: running.listener.counters for name, running in self._running.items()}

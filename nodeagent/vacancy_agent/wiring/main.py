@@ -9,16 +9,13 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
-from vacancy_agent.admin.app import make_app
 from vacancy_agent.clock import SystemClock
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.state import StateDir, default_state_dir
 from vacancy_agent.wiring import tell as log
 from vacancy_agent.wiring.agent import Agent
+from vacancy_agent.wiring.api_server import ApiServer
 from vacancy_agent.wiring.config import UnservedError, alone, fingerprint
-from vacancy_agent.wiring.listeners import CannotListenError, server_context
 from vacancy_api.problems import ContractInvalid
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0
 """Between two looks at the manifest."""
-API_GRACE_S = 2.0
 
 
 class StartError(Exception):
@@ -99,7 +95,10 @@ async def _serve(manifest: Path, config: Configuration, state: StateDir, tokens:
     log.tell("tokens made" if tokens.created else "tokens", file=tokens.path)
     stop, again = asyncio.Event(), asyncio.Event()
     _on_signals(stop, again)
-    api = await start_api(agent, state)
+    agent.api = api = ApiServer(agent, state)
+    errors = await api.follow(config.access)
+    if errors:
+        raise StartError(errors, input_is_wrong=False)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -111,27 +110,7 @@ async def _serve(manifest: Path, config: Configuration, state: StateDir, tokens:
             for task in tasks:
                 task.cancel()
     finally:
-        await api.cleanup()
-
-
-async def start_api(agent: Agent, state: StateDir) -> web.AppRunner:
-    """Bind the API.
-
-    Raises:
-        StartError: its port cannot be used.
-    """
-    access = agent.config.access
-    runner = web.AppRunner(make_app(agent), access_log=None, shutdown_timeout=API_GRACE_S)
-    await runner.setup()
-    try:
-        context = server_context(state, access.tls_secret)
-        await web.TCPSite(runner, access.listen, access.api_port, ssl_context=context).start()
-    except (OSError, CannotListenError) as error:
-        await runner.cleanup()
-        line = f"the API cannot listen on {access.listen}:{access.api_port} (spec.access.apiPort): {error}"
-        raise StartError([line], input_is_wrong=False) from error
-    log.tell("api", address=access.listen, port=access.api_port)
-    return runner
+        await api.close()
 
 
 def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
