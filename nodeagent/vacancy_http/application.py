@@ -26,7 +26,9 @@ class Application(Protocol):
     Any of the exchange's methods may be called from within these calls.
     """
 
-    budget: BodyBudget
+    @property
+    def budget(self) -> BodyBudget:
+        """Where bodies reserve their bytes."""
 
     def fault_reply(self, fault: ProtocolFault, detail: str, /) -> Reply:
         """Word the answer to an error the engine found; `detail` is a sentence for people."""

@@ -71,6 +71,8 @@ class Wheel:
         self.horizon = now + self._tick_s
         self._timer = self.loop.call_later(self._tick_s, self._tick)
         for member in [m for m in self._members if m.deadline <= now or m.watch]:
+            if member not in self._members:
+                continue  # an earlier one in this tick ended it
             if member.deadline <= now:
                 member.deadline = NEVER
                 member.on_deadline()

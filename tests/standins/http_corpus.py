@@ -41,38 +41,44 @@ _FIELDS = [
     b"Expect: 100-continue",
 ]
 _LENGTHS = [
-    b"Content-Length: %d", b"Content-Length:%d", b"content-length: +%d", b"Content-Length: -%d", b"Content-Length: %d, %d",
-    b"Content-Length: 0x%d", b"Content-Length: %d ", b"Content-Length : %d", b"Content-Length: %d\r\nContent-Length: %d",
-    b"Content-Length: %d\r\nContent-Length: 0", b"Content-Length: %d 0", b"Content-Length: ", b"Content_Length: %d",
-    b"\tContent-Length: %d", b"Content-Length: 00%d", b"Content-Length: %d\0", b"Content-Length: 1%018d0",
+    b"Content-Length: %d", b"Content-Length:%d", b"content-length: +%d", b"Content-Length: -%d",
+    b"Content-Length: %d, %d", b"Content-Length: 0x%d", b"Content-Length: %d ", b"Content-Length : %d",
+    b"Content-Length: %d\r\nContent-Length: %d", b"Content-Length: %d\r\nContent-Length: 0",
+    b"Content-Length: %d 0", b"Content-Length: ", b"Content_Length: %d", b"\tContent-Length: %d",
+    b"Content-Length: 00%d", b"Content-Length: %d\0", b"Content-Length: 1%018d0",
 ]  # fmt: skip
 _CODINGS = [
     b"Transfer-Encoding: chunked", b"Transfer-Encoding: Chunked", b"Transfer-Encoding: gzip, chunked",
     b"Transfer-Encoding: chunked, chunked", b"Transfer-Encoding: xchunked", b"Transfer-Encoding : chunked",
     b"Transfer-Encoding:\tchunked", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
     b"Transfer-Encoding: identity", b"Transfer-Encoding: chunked;q=1", b"Transfer-Encoding:\r\n chunked",
-    b"Transfer-Encoding: \x0bchunked", b"X: y\nTransfer-Encoding: chunked", b"X: y\rTransfer-Encoding: chunked",
-    b"Transfer-Encoding: \"chunked\"", b"Transfer-Encoding:", b"transfer_encoding: chunked", b"Transfer-Encoding: cow",
+    b"Transfer-Encoding: \x0bchunked", b"X: y\nTransfer-Encoding: chunked",
+    b"X: y\rTransfer-Encoding: chunked", b"Transfer-Encoding:", b"transfer_encoding: chunked",
+    b"Transfer-Encoding: cow",
 ]  # fmt: skip
 _CHUNKED = [
-    b"5\r\nhello\r\n0\r\n\r\n", b"05\r\nhello\r\n0\r\n\r\n", b"5;x=y\r\nhello\r\n0\r\n\r\n", b"5\r\nhello\r\n0\r\nT: v\r\n\r\n",
-    b"0\r\n\r\n", b"5\r\nhelloXX0\r\n\r\n", b"5 \r\nhello\r\n0\r\n\r\n", b"0x5\r\nhello\r\n0\r\n\r\n", b"-5\r\nhello\r\n0\r\n\r\n",
-    b"5\nhello\n0\n\n", b"5\r\nhello\r\n0\r\n", b"fffffffffffffffff\r\nhello\r\n0\r\n\r\n", b"\r\nhello\r\n0\r\n\r\n",
-    b"5\r\nhello\r\n0\r\nbad trailer\r\n\r\n", b"5\r\nhello\r\n0\r\n T: v\r\n\r\n", b"g\r\nhello\r\n0\r\n\r\n",
-    b"5;a\nb\r\nhello\r\n0\r\n\r\n", b"5\r\rhello\r\n0\r\n\r\n", b"2\r\nhe\r\n3\r\nllo\r\n00\r\n\r\n", b"5\r\nhello0\r\n\r\n",
+    b"5\r\nhello\r\n0\r\n\r\n", b"05\r\nhello\r\n0\r\n\r\n", b"5;x=y\r\nhello\r\n0\r\n\r\n",
+    b"5\r\nhello\r\n0\r\nT: v\r\n\r\n", b"0\r\n\r\n", b"5\r\nhelloXX0\r\n\r\n",
+    b"5 \r\nhello\r\n0\r\n\r\n", b"0x5\r\nhello\r\n0\r\n\r\n", b"-5\r\nhello\r\n0\r\n\r\n",
+    b"5\nhello\n0\n\n", b"5\r\nhello\r\n0\r\n", b"fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+    b"\r\nhello\r\n0\r\n\r\n", b"5\r\nhello\r\n0\r\nbad trailer\r\n\r\n",
+    b"5\r\nhello\r\n0\r\n T: v\r\n\r\n", b"g\r\nhello\r\n0\r\n\r\n", b"5;a\nb\r\nhello\r\n0\r\n\r\n",
+    b"5\r\rhello\r\n0\r\n\r\n", b"2\r\nhe\r\n3\r\nllo\r\n00\r\n\r\n", b"5\r\nhello0\r\n\r\n",
 ]  # fmt: skip
 _NASTY = [
-    b"\0", b"\n", b"\r", b"\r\n", b" ", b"\t", b":", b"#", b"\r\n ", b"\x7f", b"\xff", b",", b"HTTP/1.1", b"0", b"GET",
-    b"\r\n\r\n", b"Host: x\r\n", b"\x0b", b"\x85",
+    b"\0", b"\n", b"\r", b"\r\n", b" ", b"\t", b":", b"#", b"\r\n ", b"\x7f", b"\xff", b",", b"HTTP/1.1",
+    b"0", b"GET", b"\r\n\r\n", b"Host: x\r\n", b"\x0b", b"\x85",
 ]  # fmt: skip
 _LINES = [
-    b"GET /", b"GET / HTTP/0.9", b"GET / HTTP/2.0", b"GET / HTTP/1.2", b"GET  / HTTP/1.1", b"GET /a b HTTP/1.1", b"GET /#f HTTP/1.1",
-    b"GET / http/1.1", b"GET\t/\tHTTP/1.1", b" GET / HTTP/1.1", b"GET / HTTP/1.1 ", b"GET http://other/ HTTP/1.1", b"GET * HTTP/1.1",
-    b"CONNECT other:443 HTTP/1.1", b"G@T / HTTP/1.1", b"PRI * HTTP/2.0", b"GET /\xe9 HTTP/1.1", b"\r\nGET / HTTP/1.1", b"GET x HTTP/1.1",
+    b"GET /", b"GET / HTTP/0.9", b"GET / HTTP/2.0", b"GET / HTTP/1.2", b"GET  / HTTP/1.1",
+    b"GET /a b HTTP/1.1", b"GET /#f HTTP/1.1", b"GET / http/1.1", b"GET\t/\tHTTP/1.1", b" GET / HTTP/1.1",
+    b"GET / HTTP/1.1 ", b"GET http://other/ HTTP/1.1", b"GET * HTTP/1.1", b"CONNECT other:443 HTTP/1.1",
+    b"G@T / HTTP/1.1", b"PRI * HTTP/2.0", b"GET /\xe9 HTTP/1.1", b"\r\nGET / HTTP/1.1", b"GET x HTTP/1.1",
 ]  # fmt: skip
 _HOSTS = [
-    b"", b"Host: a\r\nHost: b\r\n", b"Host: a b\r\n", b"Host: a/b\r\n", b"Host: a@b\r\n", b"Host : a\r\n", b"Host: \r\n",
-    b"Host: a,b@\r\n", b"Host:\r\n a\r\n", b"Host: a\0\r\n", b"Host: [::1\r\n", b"Host: a:b\r\n", b"HOST: a\r\nhost: a\r\n",
+    b"", b"Host: a\r\nHost: b\r\n", b"Host: a b\r\n", b"Host: a/b\r\n", b"Host: a@b\r\n", b"Host : a\r\n",
+    b"Host: \r\n", b"Host: a,b@\r\n", b"Host:\r\n a\r\n", b"Host: a\0\r\n", b"Host: [::1\r\n",
+    b"Host: a:b\r\n", b"HOST: a\r\nhost: a\r\n",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The HTTP engine without sockets: transports that record, a loop whose time is driven, an application that notes all."""
+"""The HTTP engine without sockets: recording transports, driven time, an application that notes all."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -32,7 +32,7 @@ LOOPS = _loops()
 
 
 def on_each_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A component test that runs on the standard loop and on uvloop: their transports differ where it matters."""
+    """A component test that runs on the standard loop and on uvloop: their transports differ."""
 
     @functools.wraps(test)
     def run(loop_name: str, **arguments: Any) -> None:
@@ -41,9 +41,11 @@ def on_each_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
 
     signature = inspect.signature(test)
     parameter = inspect.Parameter("loop_name", inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), parameter])  # type: ignore[attr-defined]
-    del run.__wrapped__  # type: ignore[attr-defined]
-    return pytest.mark.component(pytest.mark.parametrize("loop_name", list(LOOPS))(run))
+    parameters = [*signature.parameters.values(), parameter]
+    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    del run.__wrapped__
+    marked: Callable[..., None] = pytest.mark.parametrize("loop_name", list(LOOPS))(run)
+    return pytest.mark.component(marked)
 
 
 @contextlib.asynccontextmanager
@@ -107,7 +109,7 @@ class ScriptedUpstream:
         self._server: asyncio.Server | None = None
         self._running: set[asyncio.Task[Any]] = set()
 
-    async def __aenter__(self) -> ScriptedUpstream:
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
         self.port = self._server.sockets[0].getsockname()[1]
         return self

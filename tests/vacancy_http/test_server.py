@@ -145,8 +145,7 @@ async def test_a_cut_stream_is_a_reset_for_its_client() -> None:
                 writer.write(b"GET / HTTP/" + version + b"\r\nhost: p\r\n\r\n")
                 await reader.readuntil(b"ab")
                 with pytest.raises(ConnectionResetError):
-                    while await reader.read(100):
-                        pass
+                    await reader.read()
         assert app.endings == [Ending.UPSTREAM_INVALID] * 2
 
 
@@ -341,7 +340,7 @@ async def test_close_waits_for_replies_and_then_does_not() -> None:
             await listener.close(0.3)
             assert loop.time() - start >= 0.3
             assert app.endings == [Ending.CANCELLED]
-        with pytest.raises(OSError):
+        with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", listener.port)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from standins.http_engine import GET, Rig
 from vacancy_http import Ending, ListenerLimits, server_base
+
+if TYPE_CHECKING:
+    import pytest
 
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 BIG = b"20000\r\n" + b"x" * 0x20000 + b"\r\n"

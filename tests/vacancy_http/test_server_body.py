@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
 from standins.http_engine import GET, OK, Rig
 from vacancy_http import Ending, Exchange, ListenerLimits, ProtocolFault, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SMALL = ListenerLimits(max_body_bytes=1000)
 DENIED = Reply(401, (), b"denied")

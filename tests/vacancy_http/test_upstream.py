@@ -9,6 +9,7 @@ import pytest
 
 from standins.http_engine import GET, OK, Rig
 from standins.http_sockets import raw_request, running
+from standins.until import until
 from vacancy_http import Ending, Upstream, UpstreamLimits
 
 
@@ -66,9 +67,7 @@ async def test_a_connection_that_is_being_made_can_be_cancelled() -> None:
     async with running(Upstream("192.0.2.1", 80)) as (listener, app):
         _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(GET)
-        while not app.seen:
-            await asyncio.sleep(0.01)
+        await until(lambda: app.seen)
         writer.close()
-        while not app.endings:
-            await asyncio.sleep(0.01)
+        await until(lambda: app.endings)
         assert app.endings[0] in {Ending.CLIENT_GONE, Ending.UPSTREAM_UNREACHABLE}

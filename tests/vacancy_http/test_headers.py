@@ -1,0 +1,99 @@
+"""Which fields go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from standins.http_engine import GET, Rig
+from vacancy_http.headers import end_to_end, request_head, response_head
+from vacancy_http.reply import ResponseHead
+
+HOP = [
+    b"connection: close", b"keep-alive: timeout=5", b"te: trailers", b"trailer: x", b"upgrade: h2c",
+    b"proxy-authorization: Basic x", b"proxy-connection: close", b"proxy-anything: 1",
+]  # fmt: skip
+
+
+def forwarded(*fields: bytes) -> bytes:
+    rig = Rig()
+    rig.connect(b"GET /x HTTP/1.1\r\nhost: p\r\n" + b"".join(f + b"\r\n" for f in fields) + b"\r\n")
+    return rig.link().got()
+
+
+@pytest.mark.parametrize("field", [*HOP, b"expect: 100-continue", b"Proxy-Authenticate: x", b"KEEP-ALIVE: x"])
+def test_hop_by_hop_fields_do_not_reach_the_upstream(field: bytes) -> None:
+    name = field.split(b":")[0].lower()
+    sent = forwarded(field, b"x-kept: 1")
+    assert b"\r\n" + name + b":" not in sent.lower()
+    assert b"\r\nx-kept: 1\r\n" in sent
+
+
+@pytest.mark.parametrize("field", HOP)
+def test_nor_the_client(field: bytes) -> None:
+    rig = Rig()
+    client = rig.connect(GET)
+    rig.link().send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-kept: 1\r\n" + field + b"\r\n\r\n")
+    assert client.got() == b"HTTP/1.1 200 OK\r\nx-kept: 1\r\ncontent-length: 0\r\n\r\n"
+
+
+def test_fields_that_connection_names_are_dropped_in_both_directions() -> None:
+    sent = forwarded(
+        b"Connection: X-One, keep-alive", b"connection: x-Two", b"X-One: 1", b"X-Two: 2", b"X-Three: 3"
+    )
+    assert b"x-one" not in sent
+    assert b"x-two" not in sent
+    assert b"x-three: 3" in sent
+    rig = Rig()
+    client = rig.connect(GET)
+    rig.link().send(b"HTTP/1.1 200 OK\r\nConnection: X-One\r\nX-One: 1\r\ncontent-length: 0\r\n\r\n")
+    assert b"x-one" not in client.got()
+
+
+def test_connection_cannot_take_the_engines_own_fields_away() -> None:
+    sent = forwarded(b"Connection: host, content-length")
+    assert sent.count(b"host: 10.0.0.9:8000") == 1
+
+
+def test_the_application_drops_and_adds() -> None:
+    head = request_head(
+        "POST",
+        b"/y",
+        b" HTTP/1.1\r\nhost: u\r\n",
+        [(b"authorization", b"secret"), (b"accept", b"*/*"), (b"content-length", b"99")],
+        connection=None,
+        drop=frozenset({b"authorization"}),
+        add=[(b"authorization", b"own")],
+        length=3,
+    )
+    assert (
+        head
+        == b"POST /y HTTP/1.1\r\nhost: u\r\naccept: */*\r\nauthorization: own\r\ncontent-length: 3\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "told"), [("POST", True), ("PUT", True), ("GET", False), ("DELETE", False)]
+)
+def test_no_body_is_told_where_one_would_be_expected(method: str, told: bool) -> None:
+    head = request_head(
+        method,
+        b"/",
+        b" HTTP/1.1\r\n",
+        [],
+        connection=None,
+        drop=frozenset(),
+        add=(),
+        length=None,
+    )
+    assert (b"content-length: 0" in head) is told
+
+
+def test_repeated_fields_of_a_response_stay_apart() -> None:
+    fields = [(b"set-cookie", b"a"), (b"set-cookie", b"b"), (b"content-length", b"1")]
+    assert end_to_end(fields, None) == fields[:2]
+    head = ResponseHead()
+    head.status_line, head.headers = b"200 OK", fields[:2]
+    assert (
+        response_head(head, b"x: y\r\n")
+        == b"HTTP/1.1 200 OK\r\nset-cookie: a\r\nset-cookie: b\r\nx: y\r\n\r\n"
+    )
