@@ -97,6 +97,15 @@ install_locked() {
   fail "pip could not install requirements/$lock.lock; the whole log: $log"
 }
 
+# llama.cpp's server links to the compiler's OpenMP runtime, which a bare system does not have.
+ensure_libraries() {
+  [ "$profile" != runtime ] || return 0
+  local probe='import ctypes; ctypes.CDLL("libgomp.so.1")'
+  "$venv/bin/python" -c "$probe" 2>/dev/null && return
+  if as_root; then apt_install libgomp1; fi
+  "$venv/bin/python" -c "$probe" 2>/dev/null || say "the llama-server of the tests and of hack/try needs libgomp. As root: apt-get install libgomp1"
+}
+
 make_environment() {
   local started=$SECONDS python
   if ! is_usable; then
@@ -109,6 +118,7 @@ make_environment() {
   fi
   say "installing requirements/$lock.lock ($(grep -c '^[a-z0-9].*==' "$root/requirements/$lock.lock") packages; a minute or two when nothing is cached)"
   rm -f "$stamp"
+  ensure_libraries
   install_locked
   { echo "$profile"; key; } >"$stamp.new" && mv "$stamp.new" "$stamp"
   say "ready in $((SECONDS - started)) s"

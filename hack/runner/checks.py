@@ -11,7 +11,7 @@ LIMIT_S = 600.0
 BIN = Path(sys.executable).parent
 
 CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("format", ("ruff", "format", "--check", "--quiet")),
+    ("format", ("ruff", "format", "--check")),
     ("lint", ("ruff", "check", "--quiet")),
     ("types linux", ("mypy", "--platform", "linux")),
     ("types win32", ("mypy", "--platform", "win32")),
