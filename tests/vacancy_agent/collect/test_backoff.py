@@ -6,7 +6,7 @@ from vacancy_agent.collect.backoff import Backoff
 
 def test_two_missed_deadlines_are_bad_luck_and_the_third_is_a_pause() -> None:
     backoff = Backoff(FakeClock())
-    pauses = []
+    pauses: list[float] = []
     for _ in range(9):
         backoff.miss()
         pauses.append(backoff.remaining())
@@ -19,11 +19,11 @@ def test_a_pause_ends_and_an_answer_forgets_it() -> None:
     for _ in range(3):
         backoff.miss()
     clock.advance(29)
-    assert backoff.remaining() == 1
+    assert float(backoff.remaining()) == 1
     clock.advance(2)
-    assert backoff.remaining() == 0
+    assert float(backoff.remaining()) == 0
     backoff.miss()
-    assert backoff.remaining() == 60
+    assert float(backoff.remaining()) == 60
     backoff.reset()
-    assert backoff.remaining() == 0
+    assert float(backoff.remaining()) == 0
     assert backoff.missed == 0

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,7 +97,9 @@ async def test_a_device_by_its_identity(nvidia_smi: NvidiaSmiLab, name: str, ask
 
 
 async def test_one_dead_card_does_not_hide_the_other(nvidia_smi: NvidiaSmiLab) -> None:
-    lost = dict.fromkeys(("memory__total", "memory__free", "memory__used", "name"), "[GPU is lost]")
+    lost: dict[str, Any] = dict.fromkeys(
+        ("memory__total", "memory__free", "memory__used", "name"), "[GPU is lost]"
+    )
     nvidia_smi.devices(
         device(FIRST, **lost),
         device(SECOND, free=2, pci__bus_id="00000000:02:00.0"),
@@ -225,7 +227,7 @@ async def test_a_program_that_keeps_hanging_is_left_alone_for_a_while(nvidia_smi
     nvidia_smi.mode("ok")
     assert capacity(await probe(clock=clock).sample()).free == 23000
     asked.backoff.reset()
-    assert asked.backoff.remaining() == 0
+    assert float(asked.backoff.remaining()) == 0
 
 
 @pytest.mark.parametrize("mode", ["flood", "orphan-hang", "ignore-term"])

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from standins.nvidia_samples import Sample, samples
+from vacancy_agent.core.facts import MiB, Percent
 from vacancy_agent.core.parse.nvidia import (
     FIELDS,
     FaultKind,
@@ -71,7 +72,12 @@ def row(**changed: str) -> bytes:
 def test_the_whole_query() -> None:
     assert parse_gpus(row(), FIELDS) == (
         GpuReading(
-            GpuIdentity(UUID, "0000:01:00.0"), 23001, 24564, 4.0, "570.86.10", "NVIDIA GeForce RTX 4090"
+            GpuIdentity(UUID, "0000:01:00.0"),
+            MiB(23001),
+            MiB(24564),
+            Percent(4.0),
+            "570.86.10",
+            "NVIDIA GeForce RTX 4090",
         ),
     )
 
