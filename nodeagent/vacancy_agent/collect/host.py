@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from vacancy_agent.core.facts import CpuCapacity, Instant, MemoryCapacity, MiB, Percent, Ready, Unknown
+from vacancy_agent.platform.memory import memory_reader
 
 if TYPE_CHECKING:
     from vacancy_agent.clock import Clock
@@ -34,13 +35,14 @@ class HostProbe:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._read_memory = memory_reader()
         self._newest = self._base = self._counters()
 
     def memory(self) -> Reading[Capacity]:
         """Memory that programs can have without swapping, MiB: MemAvailable on Linux."""
         at = self._clock.now()
         try:
-            memory = psutil.virtual_memory()
+            memory = self._read_memory()
         except (OSError, ValueError, RuntimeError) as error:
             return Unknown(f"the host's memory cannot be read: {error}")
         return Ready(MemoryCapacity(MiB(memory.available // _BYTES), MiB(memory.total // _BYTES)), at)

@@ -69,6 +69,14 @@ class HeldSlot:
 
 
 @dataclass(slots=True, eq=False)
+class Used:
+    """What one borrower used, counted in the path of a request."""
+
+    requests: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
 class Host:
     """One agent's state in the path of requests."""
 
@@ -83,8 +91,6 @@ class Host:
     spawn: Callable[[Coroutine[Any, Any, None]], object]
     """Runs a coroutine in the agent's task group: an exception in it ends the agent."""
     reclaiming: Reclaiming
-    used: Callable[[str, float], None]
-    """Told of each finished job: borrower, seconds."""
     held: Callable[[], None]
     """Told that a job is held: somebody has to look for its proof."""
     helper: BodyHelper
@@ -94,6 +100,8 @@ class Host:
     held_slots: dict[JobId, HeldSlot] = field(default_factory=dict)
     counters: dict[str, UpstreamCounters] = field(default_factory=dict)
     auth: AuthCounters = field(default_factory=AuthCounters)
+    used: dict[str, Used] = field(default_factory=dict)
+    """What each borrower used since somebody last took it from here."""
     processes: dict[str, ProcessIdentity] = field(default_factory=dict)
     """The process behind each upstream, where it is local and known."""
 

@@ -13,7 +13,7 @@ from vacancy_agent.core.gate import Ask, standing
 from vacancy_agent.core.job import Moved, ReleasedBy
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.core.verdict import Refuse, sentence
-from vacancy_agent.proxy.host import HeldSlot
+from vacancy_agent.proxy.host import HeldSlot, Used
 from vacancy_agent.proxy.proof import held_because, outcome
 from vacancy_agent.store.journal import JournalFullError
 from vacancy_agent.store.journal_format import Phase
@@ -165,7 +165,11 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         host.tell("held", upstream=proxy.name, job=job.id, why=why)
         host.held()
     if x.sent_to_upstream:
-        host.used(request.borrower, now - job.since)
+        used = host.used.get(request.borrower)
+        if used is None:
+            used = host.used[request.borrower] = Used()
+        used.requests += 1
+        used.seconds += now - job.since
     host.reclaiming.job_ended(proxy.name, job.id, now)
 
 

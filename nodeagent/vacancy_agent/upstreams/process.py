@@ -137,9 +137,10 @@ def started_at(process: psutil.Process) -> float:
 
 def began_after(identity: ProcessIdentity, at: Instant) -> bool:
     """Whether the process certainly started after `at`; False where that cannot be told."""
-    if sys.platform != "linux":
+    if sys.platform == "linux":
+        return identity.started / os.sysconf("SC_CLK_TCK") > at
+    else:  # noqa: RET505 - mypy leaves out a branch of another platform, not what follows one
         return False
-    return identity.started / os.sysconf("SC_CLK_TCK") > at
 
 
 def is_alive(identity: ProcessIdentity) -> bool:

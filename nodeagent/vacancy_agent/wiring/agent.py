@@ -90,7 +90,6 @@ class Agent:
             tell=tell,
             spawn=self._group.create_task,
             reclaiming=self,
-            used=self._used,
             held=lambda: self.holds.keeper.nudge(),
             helper=BodyHelper(asyncio.get_running_loop()),
             processes=processes,
@@ -170,6 +169,7 @@ class Agent:
 
     def usage_today(self) -> Mapping[str, Usage]:
         """What each borrower used since midnight, local time."""
+        self._count_usage()
         return self.store.usage(self._today())
 
     async def pause(self, until: WallTime | None) -> None:
@@ -272,8 +272,12 @@ class Agent:
                 "condition", type=changed.type.value, status=changed.status.value, reason=changed.reason
             )
 
-    def _used(self, borrower: str, seconds: float) -> None:
-        self.store.add_usage(self._today(), borrower, Usage(requests=1, seconds=seconds))
+    def _count_usage(self) -> None:
+        """Hand the borrowers' use over to the store, on the day that it is now."""
+        used, self.host.used = self.host.used, {}
+        today = self._today()
+        for borrower, one in used.items():
+            self.store.add_usage(today, borrower, Usage(requests=one.requests, seconds=one.seconds))
 
     def _today(self) -> str:
         return datetime.fromtimestamp(self.host.clock.wall()).astimezone().date().isoformat()
@@ -282,6 +286,7 @@ class Agent:
         for tick in itertools.count(1):
             await asyncio.sleep(TICK_S)
             self.readings.tick()
+            self._count_usage()
             if tick % RETRY_TICKS == 0 and self.listeners.missing(self.config):
                 await self._listen()
 
@@ -290,6 +295,7 @@ class Agent:
         await self.listeners.close()
         self.host.helper.close()
         self.collectors.stop()
+        self._count_usage()
         await self.store.close()
         self._journal.close()
 

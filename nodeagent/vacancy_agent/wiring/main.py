@@ -117,10 +117,10 @@ def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(stop.set))
-        return
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, again.set)
+    else:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, again.set)
 
 
 async def _reload(manifest: Path, agent: Agent, tokens: Tokens, again: asyncio.Event) -> None:

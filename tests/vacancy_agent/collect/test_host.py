@@ -7,6 +7,7 @@ import pytest
 
 from standins.clock import FakeClock
 from vacancy_agent.clock import SystemClock
+from vacancy_agent.collect import host
 from vacancy_agent.collect.host import HostProbe
 from vacancy_agent.core.facts import CpuCapacity, MemoryCapacity, Ready, Unknown
 
@@ -54,7 +55,7 @@ def test_memory_that_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch) 
     def fail() -> None:
         raise OSError("no /proc")
 
-    monkeypatch.setattr(psutil, "virtual_memory", fail)
+    monkeypatch.setattr(host, "memory_reader", lambda: fail)
     reading = HostProbe(FakeClock()).memory()
     assert isinstance(reading, Unknown)
     assert "no /proc" in reading.why
