@@ -29,7 +29,7 @@ class MemInfo:
     """/proc/meminfo, kept open."""
 
     def __init__(self, path: str | Path = "/proc/meminfo") -> None:
-        self._file = Path(path).open("rb", buffering=0)
+        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - kept open for good
 
     def read(self) -> HostMemory:
         """Read it now.
