@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import psutil
-
 from benches import nginx
 from benches.agent import start_agent
-from benches.memory import resident, shared_out, tree
+from benches.memory import cpu_seconds, resident, shared_out, tree
 from benches.parts import Lab, free_port, python_module
 from benches.report import MIB
 
@@ -21,12 +19,6 @@ if TYPE_CHECKING:
 SETTLE_S = 5.0
 WINDOW_S = 60.0
 QUICK_WINDOW_S = 15.0
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of the process and its children so far."""
-    times = [psutil.Process(member).cpu_times() for member in tree(pid)]
-    return float(sum(spent.user + spent.system for spent in times))
 
 
 def run_agent(report: Report, options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Memory of a process and its children, as the kernel accounts it."""
+"""Memory and processor time of a process and its children, as the kernel accounts them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def shared_out(pid: int) -> int:
             rollup = Path(f"/proc/{member}/smaps_rollup").read_text()
             total += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
     return total * 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of the process and its children so far."""
+    times = [psutil.Process(member).cpu_times() for member in tree(pid)]
+    return float(sum(spent.user + spent.system for spent in times))
 
 
 def resident(pid: int) -> int:

@@ -88,10 +88,9 @@ def start_upstream(lab: Lab) -> int:
     return port
 
 
-def start_proxy(lab: Lab, target: int) -> int:
-    """The peer, on the core of the proxy under test. Returns its port."""
+def start_proxy(lab: Lab, target: int) -> tuple[int, int]:
+    """The peer, on the core of the proxy under test. Returns its port and its process."""
     port = free_port()
-    _start(
-        lab, "nginx", [PROXY.format(host=LOOPBACK, port=port, target=target)], port=port, core=lab.proxy_core
-    )
-    return port
+    block = PROXY.format(host=LOOPBACK, port=port, target=target)
+    part = _start(lab, "nginx", [block], port=port, core=lab.proxy_core)
+    return port, part.pid

@@ -50,9 +50,10 @@ def throughput(report: Report, *, quick: bool) -> None:
     with Lab() as lab:
         upstream = nginx.start_upstream(lab)
         agent = start_agent(lab, upstream)
+        peer_port, peer_pid = nginx.start_proxy(lab, upstream)
         targets = [
-            Target(AGENT, agent.port, agent.borrow),
-            Target(NGINX, nginx.start_proxy(lab, upstream)),
+            Target(AGENT, agent.port, agent.borrow, pid=agent.pid),
+            Target(NGINX, peer_port, pid=peer_pid),
             Target(DIRECT, upstream),
         ]
         for peer in PEERS:

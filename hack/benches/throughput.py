@@ -49,6 +49,10 @@ def report_throughput(
         report.note(f"{target.name:<12} requests/s {rates}{latency}")
     present = {target.name for target in targets}
     if NGINX in present:
+        busy = {name: median([load.cpu_s for load in readings[name, 32]]) * 1e6 for name in (AGENT, NGINX)}
+        report.note(
+            f"processor time a request at c32: agent {busy[AGENT]:.1f} us, nginx {busy[NGINX]:.1f} us"
+        )
         for count in CONNECTIONS:
             report.add(f"rps_c{count}_nginx", rate[AGENT, count] / rate[NGINX, count])
         added = {name: p50[name, 1] - p50[DIRECT, 1] for name in (AGENT, NGINX)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benches.memory import cpu_seconds
 from benches.parts import LOOPBACK, PartError
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Load:
 
     per_second: float
     p50_s: float
+    cpu_s: float
+    """Processor time that the target spent on each request; nan where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Target:
     token: str | None = None
     connections: tuple[int, ...] = (1, 32, 256)
     """How many the load opens to it, a run each."""
+    pid: int | None = None
+    """Of the process that serves it, where its processor time is asked for."""
 
 
 def request_body() -> str:
@@ -72,11 +78,13 @@ def run(target: Target, *, connections: int, seconds: int, directory: Path) -> L
     script.write_text(SCRIPT.format(body=request_body(), authorization=header, mark=MARK))
     url = f"http://{LOOPBACK}:{target.port}/v1/chat/completions"
     argv = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s", "-s", str(script), url]
+    before = cpu_seconds(target.pid) if target.pid else math.nan
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=seconds + 30)
-    return _read(target, done.stdout)
+    spent = cpu_seconds(target.pid) - before if target.pid else math.nan
+    return _read(target, done.stdout, spent)
 
 
-def _read(target: Target, output: str) -> Load:
+def _read(target: Target, output: str, spent: float) -> Load:
     line = next(line for line in output.splitlines() if line.startswith(MARK))
     requests, micros, p50, refused, failed = (float(word) for word in line.split()[1:])
     if refused or failed or not requests:
@@ -84,4 +92,4 @@ def _read(target: Target, output: str) -> Load:
             f"{target.name}: {refused:.0f} answers were not 2xx, {failed:.0f} connections failed, "
             f"of {requests:.0f} requests"
         )
-    return Load(per_second=requests / (micros / 1e6), p50_s=p50 / 1e6)
+    return Load(per_second=requests / (micros / 1e6), p50_s=p50 / 1e6, cpu_s=spent / requests)
