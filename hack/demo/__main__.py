@@ -1,22 +1,26 @@
-"""The transcript: an agent lends this machine, a borrower is served, the owner returns, the borrower is refused."""
+"""The run: an agent lends this machine, a borrower is served, the owner returns, the borrower is refused."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import contextlib
-import json
 import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 import aiohttp
 
 from demo import parts
+from demo.borrower import Borrower
 from demo.parts import TryError
+from demo.transcript import Transcript, indented, printable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
 
 MANIFEST = """\
 apiVersion: vacancy.dev/v1alpha1
@@ -38,28 +42,13 @@ spec:
   access: {{listen: 127.0.0.1, apiPort: {api}}}
 """
 SERVE_FOR_S = 0.7
-SHOWN = 72
+SHORT, LONG = 24, 6000
+"""Tokens: of an answer that ends, and of one that the owner cuts."""
+SHOWN_HEADERS = ("Retry-After", "X-Vacancy-Reason", "X-Should-Retry")
 
 
-class Transcript:
-    """What the user reads."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._step = 0
-
-    def step(self, title: str) -> None:
-        self._step += 1
-        print(f"\n[{time.monotonic() - self._began:5.1f} s] {self._step}. {title}", flush=True)
-
-    def say(self, text: str) -> None:
-        for line in text.splitlines() or [""]:
-            print(f"           {line}", flush=True)
-
-
-async def demonstrate(args: argparse.Namespace) -> None:
-    """The whole run."""
-    out = Transcript()
+async def demonstrate(args: argparse.Namespace, out: Transcript) -> None:
+    """The whole run; nothing is left running, however it ends."""
     async with contextlib.AsyncExitStack() as stack:
         http = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vacancy-try-")))
@@ -69,76 +58,54 @@ async def demonstrate(args: argparse.Namespace) -> None:
         owner = await stack.enter_async_context(parts.owner(args.owner))
 
         out.step("A manifest, and an agent that lends this machine by it")
-        api, port = parts.free_ports(2)
-        presence = "auto" if owner.bus else "headless"
-        manifest = folder / "host.yaml"
-        manifest.write_text(
-            MANIFEST.format(presence=presence, target=_origin(server.url), port=port, api=api),
-            encoding="utf-8",
-        )
-        out.say(manifest.read_text(encoding="utf-8"))
         began = time.monotonic()
-        agent = await stack.enter_async_context(parts.agent(folder, manifest, (api, port), owner.bus))
-        await _lendable(agent, http)
-        out.say(f"$ vacancy agent --manifest host.yaml      lends after {time.monotonic() - began:.1f} s")
+        agent = await stack.enter_async_context(_agent(folder, server, owner, out))
+        await parts.lends(agent, http)
+        out.say(f"it lends after {time.monotonic() - began:.1f} s")
 
-        out.step("A borrower asks for a short answer, streamed")
-        text, first, whole = await _short(agent, http)
-        out.say(f"POST {agent.proxy}/v1/chat/completions    200")
-        out.say(f"first token after {first * 1000:.0f} ms, complete after {whole * 1000:.0f} ms: {text!r}")
-        await _free(agent, http)
+        def shown(text: str) -> str:
+            return printable(text, ascii_only=server.is_nonsense)
 
-        out.step("A borrower is in the middle of a long answer when the owner returns")
-        out.say(f"the owner returns by {owner.how}")
-        await _cut(agent, owner, http, out)
-
-        out.step("The borrower asks again")
-        await _refused(agent, http, out)
-    out.say("")
-    out.say("Nothing is left running.")
+        borrower = Borrower(agent, http)
+        await _served(borrower, out, shown)
+        await parts.is_free(agent, http)
+        await _cut(borrower, agent, owner, out, shown)
+        await _refused(borrower, out)
+    out.say("\nNothing is left running.")
 
 
-async def _lendable(agent: parts.Running, http: aiohttp.ClientSession) -> None:
-    for _ in range(int(parts.READY_S / 0.1)):
-        upstream = await _upstream(agent, http)
-        if upstream is not None and upstream["lendable"]:
-            return
-        await asyncio.sleep(0.1)
-    raise TryError(f"the agent does not lend: {upstream}\n{agent.log.read_text(errors='replace')[-2000:]}")
+@contextlib.asynccontextmanager
+async def _agent(
+    folder: Path, server: parts.Server, owner: parts.Owner, out: Transcript
+) -> AsyncIterator[parts.Running]:
+    api, port = parts.free_ports(2)
+    presence = "auto" if owner.bus else "headless"
+    text = MANIFEST.format(presence=presence, target=server.origin, port=port, api=api)
+    manifest = folder / "host.yaml"
+    manifest.write_text(text, encoding="utf-8")
+    out.say(text)
+    out.say("$ vacancy agent --manifest host.yaml")
+    async with parts.agent(folder, manifest, (api, port), owner.bus) as running:
+        yield running
 
 
-async def _free(agent: parts.Running, http: aiohttp.ClientSession) -> None:
-    """Wait until the job before is proved to have ended."""
-    for _ in range(int(parts.READY_S / 0.1)):
-        upstream = await _upstream(agent, http)
-        if upstream is not None and not upstream["active"] and not upstream["held"]:
-            return
-        await asyncio.sleep(0.1)
-
-
-async def _upstream(agent: parts.Running, http: aiohttp.ClientSession) -> dict[str, object] | None:
-    with contextlib.suppress(aiohttp.ClientError):
-        async with http.get(f"{agent.api}/status", headers=_bearer(agent.read)) as answer:
-            status: dict[str, dict[str, list[dict[str, object]]]] = await answer.json()
-            return status["agent"]["upstreams"][0]
-    return None
-
-
-async def _short(agent: parts.Running, http: aiohttp.ClientSession) -> tuple[str, float, float]:
-    began = time.monotonic()
-    first, pieces = 0.0, []
-    async with http.post(_url(agent), headers=_bearer(agent.borrow), json=_question(24)) as answer:
-        if answer.status != 200:
-            raise TryError(f"the borrower was answered {answer.status}: {await answer.text()}")
-        async for piece in _pieces(answer):
-            first = first or time.monotonic() - began
-            pieces.append(piece)
-    return "".join(pieces)[:SHOWN], first, time.monotonic() - began
+async def _served(borrower: Borrower, out: Transcript, shown: Callable[[str], str]) -> None:
+    out.step("A borrower asks for a short answer, streamed")
+    out.say(f"POST {borrower.url}")
+    answer = await borrower.ask(SHORT)
+    out.say(f"200 OK, first token after {_ms(answer.first_s)}, complete after {_ms(answer.whole_s)}:")
+    out.say(f"  {shown(answer.text)}")
 
 
 async def _cut(
-    agent: parts.Running, owner: parts.Owner, http: aiohttp.ClientSession, out: Transcript
+    borrower: Borrower,
+    agent: parts.Running,
+    owner: parts.Owner,
+    out: Transcript,
+    shown: Callable[[str], str],
 ) -> None:
+    out.step("A borrower is in the middle of a long answer when the owner returns")
+    out.say(f"the owner returns by {owner.how}")
     pieces: list[str] = []
     returned = 0.0
 
@@ -148,89 +115,98 @@ async def _cut(
         returned = time.monotonic()
         await owner.returns(agent)
 
-    async with asyncio.TaskGroup() as group:
-        async with http.post(_url(agent), headers=_bearer(agent.borrow), json=_question(6000)) as answer:
-            if answer.status != 200:
-                raise TryError(f"the borrower was answered {answer.status}: {await answer.text()}")
-            coming = group.create_task(come_back())
-            try:
-                async with asyncio.timeout(parts.RETURN_S):
-                    async for piece in _pieces(answer):
-                        pieces.append(piece)
-                raise TryError("the answer was complete before the owner came: nothing was cut")
-            except aiohttp.ClientError as error:
-                after = time.monotonic() - returned
-                out.say(f"{len(pieces)} tokens had come: {''.join(pieces)[:SHOWN]!r}...")
-                out.say(
-                    f"the stream was cut {after * 1000:.0f} ms after the owner's return began ({_name(error)})"
-                )
-        await coming
+    try:
+        async with asyncio.TaskGroup() as group, borrower.stream(LONG) as stream:
+            group.create_task(come_back())
+            how = await _until_cut(stream, pieces)
+            after = time.monotonic() - returned
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    out.say(f"{len(pieces)} tokens had come:")
+    out.say(f"  {shown(''.join(pieces))}")
+    out.say(f"the stream was cut {_ms(after)} after {owner.began} ({how} at the client)")
 
 
-async def _refused(agent: parts.Running, http: aiohttp.ClientSession, out: Transcript) -> None:
-    began = time.monotonic()
-    async with http.post(_url(agent), headers=_bearer(agent.borrow), json=_question(8)) as answer:
-        body = await answer.text()
-        out.say(f"{answer.status} {answer.reason} after {(time.monotonic() - began) * 1000:.0f} ms")
-        for name in ("Retry-After", "X-Vacancy-Reason", "X-Should-Retry"):
-            if name in answer.headers:
-                out.say(f"{name}: {answer.headers[name]}")
-        out.say(body)
-        if answer.status != 503 or "X-Vacancy-Reason" not in answer.headers:
-            raise TryError("that is not the refusal that was expected")
+async def _until_cut(stream: AsyncIterator[str], pieces: list[str]) -> str:
+    """Read until the agent cuts the stream; what the client saw."""
+    try:
+        async with asyncio.timeout(parts.RETURN_S):
+            async for piece in stream:
+                pieces.append(piece)  # noqa: PERF401 - what came before the cut counts
+    except TimeoutError:
+        raise TryError(f"the stream went on for {parts.RETURN_S:.0f} s: nothing was cut") from None
+    except aiohttp.ClientError as error:
+        return type(error).__name__
+    raise TryError("the answer was complete before the owner came: nothing was cut")
 
 
-async def _pieces(answer: aiohttp.ClientResponse):
-    async for line in answer.content:
-        if line.startswith(b"data: {"):
-            delta = json.loads(line[6:])["choices"][0]["delta"]
-            if delta.get("content"):
-                yield delta["content"]
+async def _refused(borrower: Borrower, out: Transcript) -> None:
+    out.step("The borrower asks again")
+    out.say(f"POST {borrower.url}")
+    refusal = await borrower.be_refused()
+    out.say(f"{refusal.status}, after {_ms(refusal.after_s)}:")
+    for name in SHOWN_HEADERS:
+        if name in refusal.headers:
+            out.say(f"  {name}: {refusal.headers[name]}")
+    out.say("\n".join(f"  {line}" for line in indented(refusal.body).splitlines()))
 
 
-def _question(tokens: int) -> dict[str, object]:
-    ask = [{"role": "user", "content": "Tell me about idle machines."}]
-    return {"messages": ask, "stream": True, "max_tokens": tokens, "ignore_eos": True}
-
-
-def _url(agent: parts.Running) -> str:
-    return f"{agent.proxy}/v1/chat/completions"
-
-
-def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
-
-
-def _origin(url: str) -> str:
-    parts_of = urlsplit(url)
-    return f"{parts_of.scheme}://{parts_of.netloc}"
-
-
-def _name(error: Exception) -> str:
-    return f"the client saw {type(error).__name__}"
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
 
 
 async def _until_interrupted(args: argparse.Namespace) -> None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    await demonstrate(args)
+    interrupted = False
+
+    def stop() -> None:
+        # Once: a second Ctrl-C must not interrupt the clearing up.
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
+    await demonstrate(args, Transcript())
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="hack/try",
+        description="See the main job done on this machine: an agent lends it, a borrower is served by a real"
+        " llama-server, the owner returns, the stream is cut, the next request is refused with its reason. "
+        "Nothing outside a temporary folder is written, and nothing is left running.",
+    )
+    parser.add_argument(
+        "--upstream",
+        metavar="URL",
+        help=f"your own llama-server (default: the one at {parts.OWN_SERVER} if there is one, "
+        "else one that is started here, on random weights)",
+    )
+    parser.add_argument(
+        "--owner",
+        choices=("auto", "logind", "switch"),
+        default="auto",
+        help="how the owner returns: logs in on a private systemd-logind (needs root), or says"
+        " `vacancy pause`; auto: the first where it can run",
+    )
+    return parser.parse_args()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="hack/try", description="An agent lends this machine: see it work.")
-    parser.add_argument("--upstream", metavar="URL", help="your own llama-server")
-    parser.add_argument(
-        "--owner", choices=("auto", "logind", "switch"), default="auto", help="how the owner returns"
-    )
+    args = parse()
     try:
-        asyncio.run(_until_interrupted(parser.parse_args()))
+        asyncio.run(_until_interrupted(args))
     except TryError as error:
-        print(f"hack/try: {error}", file=sys.stderr)
+        print(f"\nhack/try: {error}", file=sys.stderr)
+        return 1
+    except aiohttp.ClientError as error:
+        print(f"\nhack/try: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     except asyncio.CancelledError:
-        print("\ninterrupted; nothing is left running", file=sys.stderr)
+        print("\nhack/try: interrupted; nothing is left running", file=sys.stderr)
         return 130
     return 0
 
