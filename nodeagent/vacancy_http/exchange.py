@@ -15,13 +15,13 @@ from vacancy_http.body import Body
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
 from vacancy_http.headers import request_head, response_head
 from vacancy_http.reply import Reply
-from vacancy_http.request_parser import RequestHead, parse_request_head
 from vacancy_http.states import PHASE_NEXT, IllegalTransitionError, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vacancy_http.reply import Reply
+    from vacancy_http.reply import Reply, ResponseHead
+    from vacancy_http.request_parser import RequestHead
     from vacancy_http.response_parser import ParsedResponse
     from vacancy_http.server_conn import ServerConnection
     from vacancy_http.upstream import Upstream
@@ -31,15 +31,16 @@ DECIDING, COLLECTING, JUDGING, FORWARDED, STREAMING, ENDED = Phase
 _LAST_CHUNK = b"0\r\n\r\n"
 _WITH_LOCATION = frozenset({201, *range(300, 400)})
 _NO_CONTENT = 204
+MAX_WHOLE = 1 << 20
+"""Bytes of a reply that is read whole before it is answered."""
 
 
-class Exchange(RequestHead):
+class Exchange:
     """One request and its reply.
 
     Attributes:
         method, target: as the client sent them; `path` and `query` are the target's parts before and after
             `?`.
-        headers: all fields, names lower-cased, values stripped.
         has_body: a body is announced (it may turn out empty where it is chunked).
         body: the collected body; closed once the response has started.
         alive: the reply is still owed or under way.
@@ -55,16 +56,23 @@ class Exchange(RequestHead):
     __slots__ = (
         "_chunked",
         "_client",
+        "_digits",
+        "_gathered",
+        "_head",
         "_request_sent",
         "_retried",
         "alive",
         "body",
+        "content_length",
         "context",
         "has_body",
+        "head",
         "link",
+        "method",
         "path",
         "payload",
         "phase",
+        "query",
         "query",
         "request",
         "reserved",
@@ -72,27 +80,27 @@ class Exchange(RequestHead):
         "sent_to_upstream",
         "status",
         "tap",
+        "target",
         "upstream",
+        "whole",
     )
 
-    def __init__(self, client: ServerConnection, raw: bytes, max_headers: int) -> None:
-        """Parse `raw`.
+    # Set by `forward`; the private ones only where the reply is read whole.
+    whole: Callable[[ResponseHead, bytes], Reply] | None
+    _gathered: bytearray
+    _head: ParsedResponse
 
-        Raises:
-            MalformedError: it has no single reading.
-        """
-        self.headers = []
-        parse_request_head(self, raw, max_headers)
-        target = self.target
-        if b"?" in target:
-            path, _, query = target.partition(b"?")
-            self.path: bytes = path
-            self.query: bytes | None = query
-        else:
-            self.path = target
-            self.query = None
+    def __init__(self, client: ServerConnection, head: RequestHead, digits: bytes) -> None:
+        """`digits` are those of this request's Content-Length, where they are not in `head`."""
+        self.head = head
+        self.method = head.method
+        self.target = head.target
+        self.path = head.path
+        self.query = head.query
+        self._digits = digits
+        self.content_length = int(digits) if digits else head.content_length
         self._client = client
-        self.has_body = self.content_length > 0 or self.chunked
+        self.has_body = self.content_length > 0 or head.chunked
         self.body: Body | None = None
         self.alive = True
         self.phase = DECIDING
@@ -122,7 +130,17 @@ class Exchange(RequestHead):
 
     def header(self, name: bytes) -> bytes | None:
         """The value of the field `name` (lower-cased), several joined by ", "; None when it is absent."""
-        return self.fields.get(name)
+        if name == b"content-length" and self._digits:
+            return self._digits
+        return self.head.fields.get(name)
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """All fields, names lower-cased, values stripped; to look at."""
+        headers = self.head.headers
+        if not self._digits:
+            return headers
+        return [(n, self._digits if n == b"content-length" else v) for n, v in headers]
 
     # What the application calls.
 
@@ -159,6 +177,7 @@ class Exchange(RequestHead):
         drop: frozenset[bytes],
         add: Sequence[tuple[bytes, bytes]],
         body: Body | bytes | None,
+        whole: Callable[[ResponseHead, bytes], Reply] | None = None,
     ) -> None:
         """Send the request on. Nothing happens when the exchange is over (the client left meanwhile).
 
@@ -168,16 +187,17 @@ class Exchange(RequestHead):
             drop: further names, lower-cased, of the client's fields that do not go on.
             add: fields that go on besides.
             body: what to send; None for no body.
+            whole: gets the upstream's reply, read whole (`MAX_WHOLE` bytes at most), and makes the answer of
+                it; without it the reply streams as it comes.
         """
         if not self.alive:
             return
         self._move(FORWARDED)
+        self.whole = whole
         self.request = request_head(
-            self.method,
+            self.head,
             target,
             upstream.host_line,
-            self.headers,
-            connection=self.fields.get(b"connection"),
             drop=drop,
             add=add,
             length=None if body is None else len(body),
@@ -251,6 +271,11 @@ class Exchange(RequestHead):
 
     def response_head(self, head: ParsedResponse, data: bytes, *, complete: bool) -> None:
         """The upstream's head came, and `data` of its body with it."""
+        if self.whole is not None:
+            self._head = head
+            self._gathered = bytearray()
+            self._gather(data, complete=complete)
+            return
         self._move(STREAMING)
         client = self._client
         if head.status in _WITH_LOCATION:
@@ -273,6 +298,9 @@ class Exchange(RequestHead):
 
     def response_data(self, data: bytes, *, complete: bool) -> None:
         """More of the response's body."""
+        if self.whole is not None:
+            self._gather(data, complete=complete)
+            return
         out = self._framed(data, complete=complete)
         if out:
             self._client.transport.write(out)
@@ -308,7 +336,7 @@ class Exchange(RequestHead):
         if head.length is not None:
             if head.content_length is not None and head.status != _NO_CONTENT:
                 lines = b"content-length: %d\r\n" % head.content_length
-        elif self.minor:
+        elif self.head.minor:
             self._chunked = True
             lines = b"transfer-encoding: chunked\r\n"
         else:
@@ -328,6 +356,19 @@ class Exchange(RequestHead):
         if complete and self.alive:
             self._end(Ending.COMPLETE)
             self._client.reply_finished()
+
+    def _gather(self, data: bytes, *, complete: bool) -> None:
+        """A piece of a reply that is read whole; while it comes, nothing was sent to the client."""
+        self._gathered += data
+        head, answer_of = self._head, self.whole
+        assert answer_of is not None  # noqa: S101 - else it is not gathered
+        if len(self._gathered) > MAX_WHOLE:
+            self._drop_link()
+            self.upstream_failed(Ending.UPSTREAM_INVALID, f"its reply is over {MAX_WHOLE} bytes")
+        elif complete:
+            if head.status in _WITH_LOCATION:
+                self._redirect(head)
+            self._answer(answer_of(head, bytes(self._gathered)), Ending.COMPLETE)
 
     def _answer(self, reply: Reply, ending: Ending) -> None:
         self.status = reply.status

@@ -8,15 +8,15 @@ that was judged.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vacancy_http.request_parser import connection_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from vacancy_http.reply import ResponseHead
+    from vacancy_http.request_parser import RequestHead
 
 Field = tuple[bytes, bytes]
 
@@ -32,21 +32,15 @@ HOP_BY_HOP = frozenset(
 )
 _NOT_TO_UPSTREAM = HOP_BY_HOP | {b"host", b"expect", b"content-length"}
 _NOT_TO_CLIENT = HOP_BY_HOP | {b"content-length"}
+_MAX_KINDS = 8  # sets of dropped names that are kept for one head
 _SENT_WITHOUT_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
-@lru_cache(maxsize=64)
-def _without(drop: frozenset[bytes]) -> frozenset[bytes]:
-    return _NOT_TO_UPSTREAM | drop
-
-
 def request_head(
-    method: str,
+    head: RequestHead,
     target: bytes,
     host_line: bytes,
-    headers: Iterable[Field],
     *,
-    connection: bytes | None,
     drop: frozenset[bytes],
     add: Sequence[Field],
     length: int | None,
@@ -54,33 +48,46 @@ def request_head(
     """The head that an upstream gets.
 
     Args:
-        method: as the client sent it.
+        head: the client's.
         target: as the application decided.
         host_line: everything from the version to the end of the Host line.
-        headers: the client's.
-        connection: the client's Connection field.
         drop: names, lower-cased, that the application takes out.
         add: fields that the application puts in.
         length: bytes of the body; None for no body.
     """
-    gone = _without(drop)
-    if connection is not None and connection not in {b"keep-alive", b"close"}:
-        gone = gone.union(connection_tokens(connection))
-    lines = [b"%b: %b\r\n" % f for f in headers if f[0] not in gone and f[0][:6] != b"proxy-"]
+    lines = head.lines.get(drop)
+    if lines is None:
+        lines = _lines_to_upstream(head, drop)
     if add:
-        lines += [b"%b: %b\r\n" % f for f in add]
+        lines += b"".join([b"%b: %b\r\n" % f for f in add])
     if length is not None:
-        lines.append(b"content-length: %d\r\n\r\n" % length)
-    elif method in _SENT_WITHOUT_BODY:
-        lines.append(b"content-length: 0\r\n\r\n")
-    else:
-        lines.append(b"\r\n")
-    return b"%b %b%b%b" % (method.encode("ascii"), target, host_line, b"".join(lines))
+        return b"%b %b%b%bcontent-length: %d\r\n\r\n" % (
+            head.method.encode(),
+            target,
+            host_line,
+            lines,
+            length,
+        )
+    ending = b"content-length: 0\r\n\r\n" if head.method in _SENT_WITHOUT_BODY else b"\r\n"
+    return b"%b %b%b%b%b" % (head.method.encode(), target, host_line, lines, ending)
 
 
-def end_to_end(headers: list[Field], options: list[bytes] | None) -> list[Field]:
+def _lines_to_upstream(head: RequestHead, drop: frozenset[bytes]) -> bytes:
+    gone = _NOT_TO_UPSTREAM | drop
+    if b"connection" in head.fields:
+        gone = gone.union(connection_tokens(head.fields[b"connection"]))
+    lines = b"".join(
+        [b"%b: %b\r\n" % f for f in head.headers if f[0] not in gone and not f[0].startswith(b"proxy-")],
+    )
+    if len(head.lines) >= _MAX_KINDS:
+        head.lines.clear()
+    head.lines[drop] = lines
+    return lines
+
+
+def end_to_end(headers: list[Field], options: list[bytes]) -> list[Field]:
     """The fields of a response that the client may see; `options` are those its Connection field names."""
-    gone = _NOT_TO_CLIENT if options is None else _NOT_TO_CLIENT.union(options)
+    gone = _NOT_TO_CLIENT.union(options)
     return [f for f in headers if f[0] not in gone and f[0][:6] != b"proxy-"]
 
 

@@ -1,8 +1,8 @@
 """The head of a request: raw checks, then httptools, then the framing rules.
 
-The parser is fed one head and nothing else, and a new one is made for each (2 us with all callbacks):
-httptools cannot pause, so a parser that saw the bytes after a head would deliver a pipelined second request
-before the first has its reply. Bodies are counted by us (`intake.py`).
+The parser is fed one head and nothing else, and a new one is made for each: httptools cannot pause, so a
+parser that saw the bytes after a head would deliver a pipelined second request before the first has its reply.
+Bodies are counted by us (`server_body.py`).
 """
 
 from __future__ import annotations
@@ -11,21 +11,25 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import REQUEST_HEAD, request_framing, why_malformed
+from vacancy_http.head_memo import key_of, remember
 
 _SLASH = 0x2F
 
 
 class RequestHead:
-    """One request head; also the object httptools calls back.
+    """What a request's head says, without the length of its body; also the object httptools calls back.
+
+    Several exchanges may share one, so nothing in it is changed after `parse_request_head`.
 
     Attributes:
-        method, target: as sent.
+        method, target: as sent; `path` and `query` are the target's parts before and after `?`.
         minor: of the version 1.x.
         headers: names lower-cased, values without surrounding white space, in order.
         fields: by name; several values of one name joined by ", ".
-        content_length: bytes of the body, 0 when chunked.
+        content_length: bytes of the body of the request that was parsed, 0 when chunked.
         keep_alive: the client's wish for the connection.
         expects_continue: it waits for a 100 before it sends the body.
+        lines: the fields as they go on, by what the application drops (`headers.py`).
     """
 
     __slots__ = (
@@ -35,13 +39,18 @@ class RequestHead:
         "fields",
         "headers",
         "keep_alive",
+        "lines",
         "method",
         "minor",
+        "path",
+        "query",
         "target",
     )
 
     method: str
     target: bytes
+    path: bytes
+    query: bytes | None
     minor: int
     fields: dict[bytes, bytes]
     content_length: int
@@ -51,14 +60,33 @@ class RequestHead:
 
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
+        self.lines: dict[frozenset[bytes], bytes] = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools."""
         self.headers.append((name.lower(), value.strip()))
 
 
-def parse_request_head(head: RequestHead, raw: bytes, max_headers: int) -> None:
-    """Read `raw`, which ends in its empty line, into `head`.
+def read_request_head(
+    memo: dict[bytes, RequestHead], raw: bytes, max_headers: int
+) -> tuple[RequestHead, bytes]:
+    """The head `raw` and the digits of its Content-Length where they are not the head's own.
+
+    Raises:
+        MalformedError: refuse it and close the connection.
+    """
+    key, digits = key_of(raw)
+    if key is not None:
+        known = memo.get(key)
+        if known is not None:
+            return known, digits
+    head = parse_request_head(raw, max_headers)
+    remember(memo, key, head)
+    return head, digits
+
+
+def parse_request_head(raw: bytes, max_headers: int) -> RequestHead:
+    """Read `raw`, which ends in its empty line.
 
     Raises:
         MalformedError: refuse it and close the connection.
@@ -66,6 +94,7 @@ def parse_request_head(head: RequestHead, raw: bytes, max_headers: int) -> None:
     found = REQUEST_HEAD.fullmatch(raw)
     if found is None:
         raise MalformedError(why_malformed(raw))
+    head = RequestHead()
     try:
         HttpRequestParser(head).feed_data(raw)
     except HttpParserUpgrade:
@@ -76,23 +105,22 @@ def parse_request_head(head: RequestHead, raw: bytes, max_headers: int) -> None:
     headers = head.headers
     if len(headers) > max_headers:
         raise MalformedError(f"more than {max_headers} fields", ProtocolFault.HEAD_TOO_LARGE)
-    head.method = str(method, "ascii")
-    head.target = target
-    head.minor = 1 if minor == b"1" else 0
-    fields = head.fields = dict(headers)
     if target[0] != _SLASH and (target != b"*" or method != b"OPTIONS"):
         raise MalformedError("the target is not a path; this is no forward proxy")
+    head.method = str(method, "ascii")
+    head.target = target
+    path, mark, query = target.partition(b"?")
+    head.path = path
+    head.query = query if mark else None
+    head.minor = 1 if minor == b"1" else 0
+    fields = head.fields = dict(headers)
     head.content_length, head.chunked = request_framing(head.minor, headers, fields)
     if len(fields) != len(headers):
         join_repeated(headers, fields)
-    if b"connection" in fields:
-        tokens = connection_tokens(fields[b"connection"])
-        head.keep_alive = b"close" not in tokens and (head.minor == 1 or b"keep-alive" in tokens)
-    else:
-        head.keep_alive = head.minor == 1
-    head.expects_continue = (
-        b"expect" in fields and head.minor == 1 and fields[b"expect"].lower() == b"100-continue"
-    )
+    options = connection_tokens(fields[b"connection"]) if b"connection" in fields else ()
+    head.keep_alive = b"close" not in options and (head.minor == 1 or b"keep-alive" in options)
+    head.expects_continue = head.minor == 1 and fields.get(b"expect", b"").lower() == b"100-continue"
+    return head
 
 
 def join_repeated(headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import ssl as tls
 
     from vacancy_http.application import Application
+    from vacancy_http.request_parser import RequestHead
 
 _BACKLOG = 1024
 _DEFAULT_LIMITS = ListenerLimits()
@@ -58,6 +59,7 @@ class Listener:
         self.port = port
         self.counters = Counters()
         self.closing = False
+        self.heads: dict[bytes, RequestHead] = {}
         self._host = host
         self._ssl = ssl
         self._server: asyncio.Server | None = None

@@ -14,11 +14,13 @@ from vacancy_http.exchange import Exchange
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import check_partial
 from vacancy_http.reply import reply_bytes
+from vacancy_http.request_parser import read_request_head
 from vacancy_http.server_base import BODY, DRAIN, HEAD, IDLE, LINGER, REPLY
 from vacancy_http.server_body import BodyReader
 from vacancy_http.wheel import NEVER
 
 if TYPE_CHECKING:
+    from vacancy_http.request_parser import RequestHead
     from vacancy_http.server import Listener
 
 _HEAD_END = b"\r\n\r\n"
@@ -28,10 +30,11 @@ _CLOSE_LINE = b"connection: close\r\n"
 class ServerConnection(BodyReader):
     """One connection of a client."""
 
-    __slots__ = ("_pumping", "_served")
+    __slots__ = ("_heads", "_pumping", "_served")
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
+        self._heads = listener.heads
         self._served = False
         self._pumping = False
 
@@ -77,21 +80,21 @@ class ServerConnection(BodyReader):
                     break
                 if end > self._limits.max_head_bytes - 4:
                     raise self._too_long()
-                x = Exchange(self, data[: end + 4], self._limits.max_headers)
+                head, digits = read_request_head(self._heads, data[: end + 4], self._limits.max_headers)
                 self._buffer = data[end + 4 :]
-                self._begin(x)
+                self._begin(Exchange(self, head, digits), head)
         except MalformedError as error:
             self._refuse(error)
         finally:
             self._pumping = False
 
-    def _begin(self, x: Exchange) -> None:
+    def _begin(self, x: Exchange, head: RequestHead) -> None:
         self._served = True
-        self._minor = x.minor
-        self._keep = x.keep_alive
+        self._minor = head.minor
+        self._keep = head.keep_alive
         self._left = x.content_length
-        self._owes_continue = x.expects_continue
-        if x.chunked:
+        self._owes_continue = head.expects_continue
+        if head.chunked:
             self._decoder = ChunkedDecoder()
         self.deadline = NEVER
         self._move(REPLY)

@@ -18,6 +18,7 @@ from vacancy_http.upstream_conn import UpstreamConnection
 
 if TYPE_CHECKING:
     from vacancy_http.exchange import Exchange
+    from vacancy_http.response_parser import ParsedResponse
     from vacancy_http.wheel import Wheel
 
 _DEFAULT_LIMITS = UpstreamLimits()
@@ -35,7 +36,18 @@ class Upstream:
         authority: the Host field to send; by default made of host and port.
     """
 
-    __slots__ = ("_closed", "_idle", "_opening", "_tls", "authority", "host", "host_line", "limits", "port")
+    __slots__ = (
+        "_closed",
+        "_idle",
+        "_opening",
+        "_tls",
+        "authority",
+        "heads",
+        "host",
+        "host_line",
+        "limits",
+        "port",
+    )
 
     def __init__(
         self,
@@ -59,6 +71,7 @@ class Upstream:
         self._idle: list[UpstreamConnection] = []
         self._opening: dict[UpstreamConnection, asyncio.Task[None]] = {}
         self._closed = False
+        self.heads: dict[bytes, ParsedResponse] = {}
 
     @property
     def idle_count(self) -> int:

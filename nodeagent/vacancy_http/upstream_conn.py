@@ -230,7 +230,7 @@ class UpstreamConnection(asyncio.Protocol):
             if end < 0:
                 self._buffer = data
                 return
-            head = parse_response_head(data[: end + 4], x.method)
+            head = parse_response_head(data[: end + 4], x.method, self._upstream.heads)
             data = data[end + 4 :]
             if head.status >= _OK:
                 break

@@ -7,9 +7,7 @@ from vacancy_http.request_parser import RequestHead, connection_tokens, parse_re
 
 
 def parsed(raw: bytes, max_headers: int = 100) -> RequestHead:
-    head = RequestHead()
-    parse_request_head(head, raw, max_headers)
-    return head
+    return parse_request_head(raw, max_headers)
 
 
 def test_a_head() -> None:

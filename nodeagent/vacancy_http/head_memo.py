@@ -1,0 +1,45 @@
+"""Heads that were read before.
+
+A client that keeps its connection sends the same head again and again, but for the digits of Content-Length;
+so does an upstream, within the same second. Reading a head costs 3 us; finding it here a quarter of that.
+
+Invariant: two heads with one key have one reading, but for the length of their body. The key is the whole
+head without the digits of its first `Content-Length: 123` line; a head with such a line whose value is not
+digits has no key. Only heads that were read and found valid are stored, so no key stands for an ambiguous
+one: a second Content-Length, in whatever spelling, stays in the key, and a head with two was never valid.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_USUAL = b"\r\nContent-Length: "
+_LOWER = b"\r\ncontent-length: "
+_MAX_DIGITS = 18
+_MAX_HEADS = 256
+_MAX_BYTES = 2048
+
+
+def key_of(raw: bytes) -> tuple[bytes | None, bytes]:
+    """The key of the head `raw`, and the digits that are not part of it (none: they are part of it)."""
+    at = raw.find(_USUAL)
+    if at < 0:
+        at = raw.find(_LOWER)
+        if at < 0:
+            return raw, b""
+    at += len(_USUAL)
+    end = raw.find(b"\r", at)
+    digits = raw[at:end]
+    if not digits.isdigit() or len(digits) > _MAX_DIGITS:
+        return None, b""
+    return raw[:at] + raw[end:], digits
+
+
+def remember(memo: dict[bytes, T], key: bytes | None, head: T) -> None:
+    """Store `head`, in bounds: 256 of at most 2 KiB. A full memo starts anew: simpler than an order."""
+    if key is not None and len(key) <= _MAX_BYTES:
+        if len(memo) >= _MAX_HEADS:
+            memo.clear()
+        memo[key] = head
