@@ -1,8 +1,8 @@
 """The head of a request: raw checks, then httptools, then the framing rules.
 
 The parser is fed one head and nothing else, and a new one is made for each: httptools cannot pause, so a
-parser that saw the bytes after a head would deliver a pipelined second request before the first has its reply.
-Bodies are counted by us (`server_body.py`).
+parser that saw the bytes after a head would deliver a pipelined second request before the first has its
+reply. Bodies are counted by us (`server_body.py`).
 """
 
 from __future__ import annotations

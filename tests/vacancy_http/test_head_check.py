@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,12 +12,20 @@ from standins.http_engine import Rig
 from vacancy_http.faults import MalformedError
 from vacancy_http.head_check import check_partial, content_length, request_framing, response_framing
 
+if TYPE_CHECKING:
+    from vacancy_http.request_parser import RequestHead
+
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+REMEMBERED: dict[bytes, RequestHead] = {}
 
 
 def serve(rng: Random, case: Case) -> tuple[list[Message], list[Message]]:
     """What the application and what the upstream got of the bytes in `case`, sent in random pieces."""
     rig = Rig()
+    if rng.random() < 0.5:
+        rig.listener.heads = REMEMBERED  # with what others sent before in mind, and without
     accepted: list[Message] = []
 
     def note(x: object) -> None:
