@@ -103,6 +103,15 @@ def unrecognised_route(dialect: str, method: str, path: bytes) -> Refusal:
     )
 
 
+def no_tunnels(path: bytes) -> Refusal:
+    """501: a WebSocket handshake. As a plain request it would be other work than was asked for."""
+    return Refusal(
+        Reason.UNRECOGNISED_ROUTE,
+        f"{shown(path)} was asked for as a WebSocket, which this version does not forward. Use the plain "
+        "HTTP routes (docs/routes.md).",
+    )
+
+
 def upstream_invalid(detail: str) -> Refusal:
     """502."""
     return Refusal(

@@ -29,6 +29,7 @@ from vacancy_http.faults import ProtocolFault
             Reason.UNRECOGNISED_ROUTE,
             ["POST /v9/think", "openai", "report"],
         ),
+        (refusals.no_tunnels(b"/v1/realtime"), Reason.UNRECOGNISED_ROUTE, ["/v1/realtime", "WebSocket"]),
         (refusals.upstream_invalid("x"), Reason.UPSTREAM_INVALID, ["x"]),
         (refusals.upstream_timeout("x"), Reason.UPSTREAM_TIMEOUT, ["x"]),
         (refusals.upstream_unavailable("x"), Reason.UPSTREAM_UNAVAILABLE, ["x"]),

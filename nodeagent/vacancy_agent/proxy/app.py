@@ -19,23 +19,27 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy import work
 from vacancy_agent.proxy.request import Request
-from vacancy_dialects import WEBSOCKET, RouteClass
+from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
 from vacancy_edge import Principal, Scope, refusal_reply, refusals
+from vacancy_http import ProtocolFault, Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vacancy_agent.core.settings import UpstreamSettings
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.store.journal import Partition
     from vacancy_api.reasons import Reason
-    from vacancy_dialects import Match, RouteTable
+    from vacancy_dialects import Route, RouteTable
     from vacancy_edge import Refusal
-    from vacancy_http import BodyBudget, Ending, Exchange, ProtocolFault, Reply, ResponseHead, Upstream
+    from vacancy_http import BodyBudget, Ending, Exchange, ResponseHead, Upstream
 
 LOOPBACK = Principal("loopback", frozenset({Scope.BORROW}))
 """Whoever is let in by `trustLoopback` without a token."""
 ANYONE = Principal("anonymous", frozenset({Scope.BORROW}))
 """Whoever is let in by `allowUnauthenticatedRemote`."""
 TYPE = frozenset({b"content-type"})
+SUCCESS = range(200, 300)
 CREDENTIAL_HEADERS = frozenset({b"authorization", b"x-api-key"})
 
 
@@ -97,10 +101,12 @@ class GatedProxy:
             self.refuse(x, refusals.unauthorized())
             return
         self.host.auth.allowed["borrow"] += 1
-        match = self._classify(x)
-        if match.route is not None and match.route.websocket:
-            self.refuse(x, refusals.unrecognised_route(self.table.dialect, WEBSOCKET, match.path))
-        elif match.cls is RouteClass.WORK:
+        upgrade = x.header(b"upgrade")
+        if upgrade is not None and is_websocket(upgrade):
+            self.refuse(x, refusals.no_tunnels(x.path))
+            return
+        match = self.table.classify(x.method, x.path, x.query)
+        if match.cls is RouteClass.WORK:
             x.context = Request(x, principal, self._borrower(x, principal), match)
             work.head(self, x, x.context)
         elif match.cls in self._may_pass:
@@ -124,6 +130,7 @@ class GatedProxy:
                 drop=self.dropped(request),
                 add=self.add,
                 body=x.body if x.has_body else None,
+                whole=self._rewriter(x, request.match.route),
             )
 
     def response_started(self, x: Exchange, head: ResponseHead) -> None:
@@ -178,19 +185,28 @@ class GatedProxy:
             return LOOPBACK
         return None
 
+    def _rewriter(self, x: Exchange, route: Route | None) -> Callable[[ResponseHead, bytes], Reply] | None:
+        """What makes the answer out of a reply that must not pass as it is; HEAD shows nothing of it."""
+        if route is None or route.reply is ReplyRule.AS_IS or x.method == "HEAD":
+            return None
+        rule = route.reply
+
+        def rewritten(head: ResponseHead, body: bytes) -> Reply:
+            if head.status not in SUCCESS:
+                return Reply(head.status, tuple(head.headers), body)
+            try:
+                return Reply(head.status, tuple(head.headers), rewrite_reply(rule, body))
+            except ReplyUnreadableError as error:
+                return self.fault_reply(ProtocolFault.UPSTREAM_INVALID, str(error))
+
+        return rewritten
+
     def _borrower(self, x: Exchange, principal: Principal) -> str:
         if principal.relays:
             said = x.header(b"x-vacancy-borrower")
             if said is not None:
                 return refusals.shown(said)
         return principal.name
-
-    def _classify(self, x: Exchange) -> Match:
-        upgrade = x.header(b"upgrade")
-        method = (
-            WEBSOCKET if upgrade is not None and x.method == "GET" and is_websocket(upgrade) else x.method
-        )
-        return self.table.classify(method, x.path, x.query)
 
 
 def is_websocket(upgrade: bytes) -> bool:

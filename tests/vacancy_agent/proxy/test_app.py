@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from standins.http_engine import FakeTransport
+from standins.http_text import CHAT, LAST, answer, chunk, head_of, reply, request
+from standins.lending_rig import BORROW, BOTH, READ, RELAY, one_upstream
+from vacancy_agent.core.facts import Evidence
+from vacancy_agent.core.settings import AccessSettings, Dialect
+from vacancy_agent.proxy.app import is_websocket
+from vacancy_api.reasons import Reason
+from vacancy_dialects import MAX_REWRITTEN
+from vacancy_http import ListenerLimits
+from vacancy_http.exchange import MAX_WHOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from standins.http_text import Answer
+    from standins.lending_rig import LendingRig
+
+Make = "Callable[..., LendingRig]"
+BODY = {"model": "m", "messages": []}
+UPGRADE = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+
+
+def ask(rig: LendingRig, raw: bytes) -> Answer | None:
+    """The proxy's own answer; None: it went to the upstream."""
+    got = rig.port.connect(raw).got()
+    return answer(got) if got else None
+
+
+def forwarded(rig: LendingRig, raw: bytes) -> tuple[str, dict[str, str], bytes]:
+    """What the upstream gets of it."""
+    client = rig.port.connect(raw)
+    refused = client.got()
+    assert refused == b"", refused
+    server = rig.port.link()
+    seen = head_of(server.got())
+    server.send(reply())
+    return seen
+
+
+class TestTokens:
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {},
+            {"authorization": "Bearer nobody"},
+            {"authorization": BORROW},
+            {"authorization": f"Basic {BORROW}"},
+            {"authorization": f"Bearer {READ}"},
+            {"x-api-key": READ},
+            {"x-api-key": "nobody"},
+            {"authorization": f"Bearer {BORROW}", "x-api-key": RELAY},
+            {"authorization": f"Bearer {READ}", "x-api-key": BORROW},
+        ],
+    )
+    @pytest.mark.parametrize("path", [CHAT, "/v1/models", "/metrics", "/nowhere"])
+    def test_without_a_borrower_s_token_every_route_is_401(
+        self, rig: LendingRig, headers: dict[str, str], path: str
+    ) -> None:
+        got = ask(rig, request(path, BODY, headers=headers))
+        assert got is not None
+        assert (got.status, got.reason) == (401, "unauthorized")
+        assert got.headers["www-authenticate"].startswith("Bearer")
+        assert "retry-after" not in got.headers
+        assert rig.port.upstream.links == []
+        assert rig.host.auth.denied["borrow"] == 1
+        assert not rig.host.auth.allowed
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"authorization": f"Bearer {BORROW}"},
+            {"authorization": f"bearer  {BORROW} "},
+            {"x-api-key": BORROW},
+            {"authorization": f"Bearer {BORROW}", "x-api-key": BORROW},
+            {"authorization": f"Bearer {RELAY}"},
+            {"authorization": f"Bearer {BOTH}"},
+        ],
+    )
+    def test_a_borrower_is_let_in(self, rig: LendingRig, headers: dict[str, str]) -> None:
+        assert forwarded(rig, request(body=BODY, headers=headers))[0] == f"POST {CHAT} HTTP/1.1"
+        assert rig.host.auth.allowed["borrow"] == 1
+
+    @pytest.mark.parametrize(
+        ("peer", "headers", "status"),
+        [
+            ("127.0.0.1", {}, None),
+            ("127.1.2.3", {}, None),
+            ("::1", {}, None),
+            ("::1%lo", {}, None),
+            ("192.0.2.1", {}, 401),
+            ("not an address", {}, 401),
+            ("127.0.0.1", {"authorization": "Bearer nobody"}, 401),
+            ("127.0.0.1", {"x-api-key": READ}, 401),
+        ],
+    )
+    def test_trusted_loopback_is_whoever_has_no_token_on_this_machine(
+        self,
+        lending: Callable[..., LendingRig],
+        monkeypatch: pytest.MonkeyPatch,
+        peer: str,
+        headers: dict[str, str],
+        status: int | None,
+    ) -> None:
+        monkeypatch.setattr(
+            FakeTransport, "get_extra_info", lambda _self, name: (peer, 1) if name == "peername" else None
+        )
+        rig = lending(access=AccessSettings(trust_loopback=True))
+        got = ask(rig, request(body=BODY, headers=headers))
+        assert (got and got.status) == status
+        if got is None:
+            assert next(iter(rig.host.requests.values())).borrower == "loopback"
+
+    def test_a_peer_without_an_address_is_not_this_machine(
+        self, lending: Callable[..., LendingRig], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeTransport, "get_extra_info", lambda _self, _name: None)
+        got = ask(lending(access=AccessSettings(trust_loopback=True)), request(body=BODY))
+        assert got is not None
+        assert got.status == 401
+
+    @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer nobody"}])
+    def test_unauthenticated_remotes_are_let_in_only_where_that_is_written(
+        self, lending: Callable[..., LendingRig], headers: dict[str, str]
+    ) -> None:
+        rig = lending(access=AccessSettings(allow_unauthenticated_remote=True))
+        assert ask(rig, request(body=BODY, headers=headers)) is None
+        assert next(iter(rig.host.requests.values())).borrower == "anonymous"
+
+    @pytest.mark.parametrize(("token", "borrower"), [(RELAY, "pool/team"), (BORROW, "ci"), (BOTH, "owner")])
+    def test_only_the_gateway_says_for_whom_it_asks(self, rig: LendingRig, token: str, borrower: str) -> None:
+        assert ask(rig, request(body=BODY, token=token, headers={"x-vacancy-borrower": "pool/team"})) is None
+        (job,) = rig.host.ledger.jobs()
+        assert job.borrower == borrower
+        assert "x-vacancy-borrower" not in head_of(rig.port.link().got())[1]
+
+    def test_the_gateway_s_word_is_shown_as_plain_text(self, rig: LendingRig) -> None:
+        ask(rig, request(body=BODY, token=RELAY, headers={"x-vacancy-borrower": "\xe9" * 200}))
+        (job,) = rig.host.ledger.jobs()
+        assert job.borrower.isascii()
+        assert len(job.borrower) <= 123
+
+    def test_a_gateway_that_names_nobody_is_itself(self, rig: LendingRig) -> None:
+        ask(rig, request(body=BODY, token=RELAY))
+        assert [job.borrower for job in rig.host.ledger.jobs()] == ["gateway"]
+
+
+class TestClasses:
+    """Each class of route, while lending and while the owner is there."""
+
+    @pytest.fixture(params=["lends", "owner", "paused"])
+    def anyhow(self, rig: LendingRig, request: pytest.FixtureRequest) -> LendingRig:
+        if request.param == "owner":
+            rig.presence(Evidence.PRESENT)
+        if request.param == "paused":
+            from vacancy_agent.core.lending import LocalPause
+
+            rig.host.board.set_local_pause(LocalPause(None))
+        return rig
+
+    @pytest.mark.parametrize(
+        ("method", "path", "target"),
+        [
+            ("GET", "/v1/models", "/v1/models"),
+            ("HEAD", "/v1/models", "/v1/models"),
+            ("GET", "/v1/models?reload=1", "/v1/models"),
+            ("GET", "/health", "/health"),
+            ("GET", "/v1/./x/../models", "/v1/models"),
+        ],
+    )
+    def test_discovery_and_health_pass_whatever_the_gate_says(
+        self, anyhow: LendingRig, method: str, path: str, target: str
+    ) -> None:
+        assert (
+            forwarded(anyhow, request(path, method=method, token=BORROW))[0] == f"{method} {target} HTTP/1.1"
+        )
+        assert anyhow.port.app.counters.passed == 1
+        assert anyhow.port.app.counters.admitted == 0
+        assert not anyhow.host.used
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/metrics"),
+            ("HEAD", "/metrics"),
+            ("GET", "/health?full=1"),
+            ("POST", "/sleep"),
+            ("GET", "/v1/responses/abc"),
+            ("GET", "/unheard-of"),
+            ("GET", "/v1/%6dodels"),
+            ("GET", "/v1/models/"),
+            ("GET", "/V1/models"),
+            ("GET", CHAT),
+        ],
+    )
+    def test_management_and_unlisted_reads_are_denied_with_the_reads_there_are(
+        self, anyhow: LendingRig, method: str, path: str
+    ) -> None:
+        got = ask(anyhow, request(path, method=method, token=BORROW))
+        assert got is not None
+        assert (got.status, got.reason) == (403, "management_denied")
+        if method != "HEAD":
+            assert "GET /v1/models" in got.error["message"]
+        assert anyhow.port.upstream.links == []
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("POST", "/invocations"),
+            ("POST", "/unheard-of"),
+            ("PUT", CHAT),
+            ("OPTIONS", CHAT),
+            ("DELETE", "/v1/models"),
+            ("POST", "/v1/chat/../chat//completions"),
+        ],
+    )
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_what_no_row_names_is_never_forwarded(
+        self, lending: Callable[..., LendingRig], method: str, path: str, allowed: bool
+    ) -> None:
+        rig = lending(one_upstream(management_allowed=allowed))
+        got = ask(rig, request(path, BODY, method=method, token=BORROW))
+        assert got is not None
+        assert (got.status, got.reason) == (501, "unrecognised_route")
+        assert "openai" in got.error["message"]
+        assert rig.port.upstream.links == []
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/metrics"),
+            ("POST", "/sleep?level=1"),
+            ("GET", "/unheard-of?x=1"),
+            ("GET", "/health?full=1"),
+        ],
+    )
+    def test_management_that_is_allowed_passes_whatever_the_gate_says(
+        self, lending: Callable[..., LendingRig], method: str, path: str
+    ) -> None:
+        rig = lending(one_upstream(management_allowed=True))
+        rig.presence(Evidence.PRESENT)
+        assert forwarded(rig, request(path, method=method, token=BORROW))[0] == f"{method} {path} HTTP/1.1"
+        assert rig.port.app.counters.passed == 1
+
+    def test_work_is_gated(self, rig: LendingRig) -> None:
+        rig.presence(Evidence.PRESENT)
+        got = ask(rig, request(body=BODY, token=BORROW))
+        assert got is not None
+        assert (got.status, got.reason, got.headers["retry-after"]) == (503, "owner_active", "120")
+
+
+class TestWebSockets:
+    @pytest.mark.parametrize("path", ["/v1/realtime", "/v1/realtime?model=m", CHAT, "/v1/models", "/nowhere"])
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_a_handshake_is_refused_and_never_becomes_a_plain_request(
+        self, lending: Callable[..., LendingRig], path: str, allowed: bool
+    ) -> None:
+        rig = lending(one_upstream(management_allowed=allowed))
+        got = ask(rig, request(path, method="GET", token=BORROW, headers=UPGRADE))
+        assert got is not None
+        assert (got.status, got.reason) == (501, "unrecognised_route")
+        assert "WebSocket" in got.error["message"]
+        assert rig.port.upstream.links == []
+        assert rig.port.app.counters.admitted == 0
+
+    def test_another_upgrade_is_a_plain_request(self, rig: LendingRig) -> None:
+        headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABk"}
+        first, fields, _ = forwarded(rig, request("/health", method="GET", token=BORROW, headers=headers))
+        assert first == "GET /health HTTP/1.1"
+        assert not fields.keys() & headers.keys()
+
+    @pytest.mark.parametrize(
+        ("value", "asks"),
+        [
+            (b"websocket", True),
+            (b"WebSocket", True),
+            (b"h2c, websocket", True),
+            (b"h2c", False),
+            (b"websockets", False),
+        ],
+    )
+    def test_which_upgrades_ask_for_one(self, value: bytes, asks: bool) -> None:
+        assert is_websocket(value) is asks
+
+
+class TestWhatReachesTheUpstream:
+    SECRET: ClassVar = {"authorization": f"Bearer {BORROW}", "x-api-key": BORROW}
+
+    @pytest.mark.parametrize(
+        "raw",
+        [
+            request(body=BODY, headers=SECRET),
+            request("/v1/models", method="GET", headers=SECRET),
+            request("/metrics", method="GET", headers=SECRET),
+            request("/unheard-of", method="GET", headers=SECRET),
+        ],
+        ids=["work", "pass-through", "management", "unlisted"],
+    )
+    @pytest.mark.parametrize("credential", [None, "the-server-s-own"])
+    def test_never_the_borrower_s_token(
+        self, lending: Callable[..., LendingRig], raw: bytes, credential: str | None
+    ) -> None:
+        rig = lending(one_upstream(management_allowed=True), credential=credential)
+        assert ask(rig, raw) is None
+        got = rig.port.link().got()
+        assert BORROW.encode() not in got
+        own = head_of(got)[1].get("authorization")
+        assert own == (f"Bearer {credential}" if credential else None)
+
+    def test_its_authorization_where_the_owner_wants_that_but_never_x_api_key(
+        self, lending: Callable[..., LendingRig]
+    ) -> None:
+        rig = lending(one_upstream(forward_authorization=True))
+        _, fields, _ = forwarded(rig, request(body=BODY, headers=self.SECRET))
+        assert fields["authorization"] == f"Bearer {BORROW}"
+        assert "x-api-key" not in fields
+
+    def test_the_server_s_own_credential_wins(self, lending: Callable[..., LendingRig]) -> None:
+        rig = lending(one_upstream(forward_authorization=True), credential="own")
+        assert forwarded(rig, request(body=BODY, token=BORROW))[1]["authorization"] == "Bearer own"
+
+    def test_not_the_headers_that_are_between_us_or_that_change_what_runs(self, rig: LendingRig) -> None:
+        gone = {
+            "x-vacancy-borrower": "me",
+            "x-conversation-id": "7",
+            "x-amzn-sagemaker-adapter-identifier": "big",
+            "x-vllm-priority": "-9",
+            "accept-encoding": "gzip",
+            "proxy-authorization": "Basic x",
+            "te": "trailers",
+        }
+        kept = {"user-agent": "test", "x-request-id": "1", "accept": "text/event-stream"}
+        _, fields, _ = forwarded(rig, request(body=BODY, token=BORROW, headers=gone | kept))
+        assert not fields.keys() & gone.keys()
+        assert fields.items() >= kept.items()
+        assert fields["host"] == "10.0.0.9:8000"
+
+    @pytest.mark.parametrize(("token", "kept"), [(BORROW, False), (BOTH, False), (RELAY, True)])
+    def test_a_rank_only_from_the_gateway(self, rig: LendingRig, token: str, kept: bool) -> None:
+        raw = b'{"model":"m", "priority" : -5,"messages":[1.50]}'
+        _, fields, body = forwarded(rig, request(body=raw, token=token, headers={"x-vllm-priority": "-5"}))
+        assert ("x-vllm-priority" in fields) is kept
+        assert body == (raw if kept else b'{"model":"m","messages":[1.50]}')
+        assert int(fields["content-length"]) == len(body)
+
+    def test_the_body_that_was_judged_byte_for_byte(self, rig: LendingRig) -> None:
+        raw = b' {"messages" : [ "\xc3\xa9\\u00e9", 1e2 ],"model":"m" } '
+        assert forwarded(rig, request(body=raw, token=BORROW))[2] == raw
+
+    def test_a_query_of_a_json_route_is_dropped(self, rig: LendingRig) -> None:
+        assert forwarded(rig, request(f"{CHAT}?beta=true", BODY, token=BORROW))[0] == f"POST {CHAT} HTTP/1.1"
+
+    @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain; charset=utf-8"])
+    def test_a_body_that_was_judged_as_json_goes_on_as_json(self, rig: LendingRig, kind: str) -> None:
+        _, fields, body = forwarded(rig, request(body=BODY, token=BORROW, headers={"content-type": kind}))
+        assert fields["content-type"] == "application/json"
+        assert json.loads(body) == BODY
+
+
+class TestRefusals:
+    """The one shape of every answer that is ours."""
+
+    @pytest.mark.parametrize(
+        ("raw", "status", "reason"),
+        [
+            (request(body=BODY), 401, "unauthorized"),
+            (request("/metrics", method="GET", token=BORROW), 403, "management_denied"),
+            (request("/nowhere", BODY, token=BORROW), 501, "unrecognised_route"),
+            (request(body=b"[1]", token=BORROW), 400, "bad_request"),
+            (request(body=b'{"model":"a","MODEL":"b"}', token=BORROW), 400, "ambiguous_body"),
+            (request("/v1/responses", {"background": True}, token=BORROW), 400, "background_refused"),
+            (request(body=BODY, token=BORROW, headers={"content-encoding": "gzip"}), 415, "content_encoding"),
+            (request(body=BODY, token=BORROW, headers={"content-type": "text/html"}), 400, "bad_request"),
+            (request("/v1/images/edits?m=1", BODY, token=BORROW), 400, "bad_request"),
+            (request(body=b"{" + b" " * 999 + b"}", token=BORROW), 413, "body_too_large"),
+            (b"GET /v1/models HTTP/1.1\r\n\r\n", 400, "bad_request"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else None,
+    )
+    def test_shape(self, lending: Callable[..., LendingRig], raw: bytes, status: int, reason: str) -> None:
+        rig = lending(limits=ListenerLimits(max_body_bytes=500))
+        got = ask(rig, raw)
+        assert got is not None
+        assert (got.status, got.reason) == (status, reason)
+        error: dict[str, Any] = got.error
+        assert error.keys() == {"message", "type", "code", "param", "detail"}
+        assert (error["type"], error["code"], error["param"]) == ("no_vacancy", reason, None)
+        assert len(error["message"]) > 20
+        assert got.headers["content-type"] == "application/json"
+        assert got.headers["x-should-retry"] == "false"
+        assert rig.port.app.counters.refused == {Reason(reason): 1}
+        assert rig.port.upstream.links == []
+        assert not rig.host.requests
+
+    def test_a_body_without_room_is_told_to_come_back(self, lending: Callable[..., LendingRig]) -> None:
+        rig = lending(budget=10)
+        got = ask(rig, request(body=BODY, token=BORROW))
+        assert got is not None
+        assert (got.status, got.reason, got.headers["retry-after"]) == (503, "buffer_budget", "2")
+        assert "x-should-retry" not in got.headers
+        assert rig.port.budget.used == 0
+
+    def test_a_body_that_does_not_come_is_408(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request(body=BODY, token=BORROW)[:-5])
+        rig.advance(30)
+        got = answer(client.got())
+        assert (got.status, got.reason) == (408, "request_timeout")
+        assert rig.port.budget.used == 0
+
+    def test_a_connection_goes_on_after_a_refusal(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request("/metrics", method="GET", token=BORROW))
+        assert answer(client.got()).status == 403
+        client.send(request(body=BODY, token=BORROW))
+        rig.port.link().send(reply())
+        assert answer(client.got()).status == 200
+
+
+class TestModelListOfALlamaServer:
+    """In router mode it shows the owner's command line."""
+
+    LIST: ClassVar[dict[str, Any]] = {
+        "object": "list",
+        "data": [{"id": "m", "status": {"value": "loaded", "args": ["--api-key", "secret"], "preset": "p"}}],
+    }
+    CLEAN: ClassVar[dict[str, Any]] = {"object": "list", "data": [{"id": "m", "status": {"value": "loaded"}}]}
+
+    @pytest.fixture
+    def rig(self, lending: Callable[..., LendingRig]) -> LendingRig:
+        return lending(one_upstream(dialect=Dialect.LLAMACPP))
+
+    def models(self, rig: LendingRig, *pieces: bytes, method: str = "GET") -> Answer:
+        client = rig.port.connect(request("/v1/models", method=method, token=BORROW))
+        server = rig.port.link()
+        for piece in pieces[:-1]:
+            server.send(piece)
+            assert client.got() == b""
+        server.send(pieces[-1])
+        return answer(client.got())
+
+    @pytest.mark.parametrize("size", [7, 10_000])
+    def test_the_command_line_is_taken_out(self, rig: LendingRig, size: int) -> None:
+        raw = reply(self.LIST, server="llama.cpp")
+        got = self.models(rig, *(raw[at : at + size] for at in range(0, len(raw), size)))
+        assert (got.status, got.headers["server"]) == (200, "llama.cpp")
+        assert json.loads(got.body) == self.CLEAN
+        assert got.whole
+        assert rig.port.upstream.idle_count == 1
+
+    def test_also_of_a_chunked_list(self, rig: LendingRig) -> None:
+        raw = json.dumps(self.LIST).encode()
+        head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+        got = self.models(rig, head, chunk(raw[:30]), chunk(raw[30:]), LAST)
+        assert json.loads(got.body) == self.CLEAN
+        assert "transfer-encoding" not in got.headers
+
+    def test_a_list_without_one_passes_byte_for_byte(self, rig: LendingRig) -> None:
+        raw = b'{ "data" : [ {"id":"m", "n": 1.50} ] }'
+        assert self.models(rig, reply(raw)).body == raw
+
+    def test_an_error_passes_as_it_is(self, rig: LendingRig) -> None:
+        got = self.models(rig, reply(b"Loading model", 503, "text/plain"))
+        assert (got.status, got.body, got.reason) == (503, b"Loading model", "")
+
+    @pytest.mark.parametrize(
+        "pieces",
+        [
+            (reply(b"no list"),),
+            (reply(b"[" + b"1," * (1 << 20)),),
+            (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", *[chunk(b" " * (1 << 17))] * 9),
+        ],
+        ids=["no JSON", "too long", "endless"],
+    )
+    def test_what_cannot_be_read_is_not_passed_on(self, rig: LendingRig, pieces: tuple[bytes, ...]) -> None:
+        got = self.models(rig, *pieces)
+        assert (got.status, got.reason) == (502, "upstream_invalid")
+        assert rig.port.app.counters.refused[Reason.UPSTREAM_INVALID] == 1
+
+    def test_a_list_that_breaks_off_is_an_error_and_no_half_list(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request("/models", method="GET", token=BORROW))
+        rig.port.link().send(reply(self.LIST)[:-9])
+        rig.port.link().hang_up()
+        assert answer(client.got()).status == 502
+
+    def test_a_client_that_leaves_takes_it_along(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request("/models", method="GET", token=BORROW))
+        rig.port.link().send(reply(self.LIST)[:-9])
+        client.hang_up()
+        assert rig.port.link().transport.aborted
+
+    def test_the_engine_reads_as_much_as_the_dialect_says(self) -> None:
+        assert MAX_WHOLE == MAX_REWRITTEN
+
+    def test_head_shows_nothing_of_it(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request("/models", method="HEAD", token=BORROW))
+        rig.port.link().send(reply(self.LIST).partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+        assert client.got().startswith(b"HTTP/1.1 200")
+
+    def test_a_list_of_another_dialect_passes(self, lending: Callable[..., LendingRig]) -> None:
+        assert json.loads(self.models(lending(), reply(self.LIST)).body) == self.LIST

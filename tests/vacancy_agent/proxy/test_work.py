@@ -1,0 +1,479 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+from standins import agreement
+from standins.hosts import host, resource, upstream
+from standins.http_text import CHAT, DONE, LAST, STREAM_HEAD, WORD, answer, reply, request
+from standins.lending_rig import BORROW, RELAY, one_upstream
+from vacancy_agent.core.facts import Evidence, MiB
+from vacancy_agent.core.settings import Dialect, Footprint, ResourceType
+from vacancy_agent.proxy.counters import Outcome
+from vacancy_agent.proxy.work import EARLY_BODY
+from vacancy_agent.store.journal import MARGIN, SLOTS_PER_PAGE
+from vacancy_agent.store.journal_format import Phase
+from vacancy_api.reasons import Reason
+from vacancy_edge import LARGE
+from vacancy_http import UpstreamLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from standins.http_engine import Client
+    from standins.http_text import Answer
+    from standins.lending_rig import LendingRig
+
+BODY = {"model": "m", "messages": []}
+STREAM = {"model": "m", "messages": [], "stream": True}
+
+
+def order(rig: LendingRig, body: object = BODY, path: str = CHAT) -> Client:
+    """A borrower's order, which must have gone to the upstream."""
+    client = rig.port.connect(request(path, body, token=BORROW))
+    assert client.got() == b""
+    assert rig.port.upstream.links
+    return client
+
+
+def refused(rig: LendingRig, body: object = BODY) -> Answer:
+    return answer(rig.port.connect(request(body=body, token=BORROW)).got())
+
+
+def outcomes(rig: LendingRig) -> dict[Outcome, int]:
+    return {outcome: n for outcome, n in rig.port.app.counters.outcomes.items() if n}
+
+
+def held(rig: LendingRig) -> list[str]:
+    agreement.check(rig.host, rig.journal, rig.reclaims)
+    return [job.why for job in rig.host.ledger.holds()]
+
+
+class TestOneRequest:
+    def test_is_in_every_book_while_it_runs_and_in_none_after_its_reply(self, rig: LendingRig) -> None:
+        client = order(rig)
+        (job,) = rig.host.ledger.jobs()
+        assert (job.borrower, job.model, job.phase) == ("ci", "m", "forwarding")
+        (slot,) = rig.journal.partition("up").holds()
+        assert slot.record is not None
+        assert (slot.record.job, slot.record.borrower, slot.record.model) == (job.id, "ci", "m")
+        assert slot.record.phase is Phase.FORWARDING
+        agreement.check(rig.host, rig.journal, rig.reclaims)
+        rig.port.link().send(reply({"ok": 1}))
+        assert answer(client.got()).status == 200
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+        assert outcomes(rig) == {Outcome.COMPLETED: 1}
+        assert rig.port.app.counters.admitted == 1
+        assert rig.host.used["ci"].requests == 1
+        assert rig.port.budget.used == 0
+
+    def test_is_written_to_the_journal_before_a_byte_of_it_is_sent(self, rig: LendingRig) -> None:
+        rig.port.upstream.waits = True
+        order(rig)
+        assert len(rig.journal.partition("up").holds()) == 1
+        assert not hasattr(rig.port.upstream.links[0], "transport")
+
+    @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
+    def test_that_the_server_refuses_is_over_and_passes_as_it_is(self, rig: LendingRig, status: int) -> None:
+        client = order(rig)
+        rig.port.link().send(reply(b"the server's words", status, "text/plain"))
+        got = answer(client.got())
+        assert (got.status, got.body, got.reason) == (status, b"the server's words", "")
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+
+    def test_without_a_model_stands_for_the_server_s_own(self, rig: LendingRig) -> None:
+        order(rig, {"messages": []})
+        assert [job.model for job in rig.host.ledger.jobs()] == [None]
+
+    def test_without_a_body_is_judged_all_the_same(self, rig: LendingRig) -> None:
+        got = answer(rig.port.connect(request(token=BORROW)).got())
+        assert (got.status, got.reason) == (400, "bad_request")
+
+    def test_a_chunked_body_is_judged_and_goes_on_with_its_length(self, rig: LendingRig) -> None:
+        raw = b'{"model":"m"}'
+        headers = {"transfer-encoding": "chunked", "content-type": "application/json"}
+        client = rig.port.connect(request(token=BORROW, headers=headers) + b"5\r\n" + raw[:5] + b"\r\n")
+        assert not rig.host.requests
+        client.send(b"%x\r\n" % len(raw[5:]) + raw[5:] + b"\r\n0\r\n\r\n")
+        assert [job.model for job in rig.host.ledger.jobs()] == ["m"]
+        got = rig.port.link().got()
+        assert b"content-length: 13\r\n" in got
+        assert b"chunked" not in got
+        assert got.endswith(raw)
+
+
+class TestStreams:
+    def test_a_stream_is_over_with_its_marker(self, rig: LendingRig) -> None:
+        client = order(rig, STREAM)
+        server = rig.port.link()
+        server.send(STREAM_HEAD + WORD)
+        assert client.got() == STREAM_HEAD + WORD
+        server.send(DONE + LAST)
+        assert client.got() == DONE + LAST
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+        assert outcomes(rig) == {Outcome.COMPLETED: 1}
+
+    def test_a_marker_in_pieces_counts(self, rig: LendingRig) -> None:
+        order(rig, STREAM)
+        raw = STREAM_HEAD + WORD + DONE + LAST
+        for at in range(len(raw)):
+            rig.port.link().send(raw[at : at + 1])
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+
+    def test_a_clean_end_without_the_marker_is_held_and_no_success(self, rig: LendingRig) -> None:
+        client = order(rig, STREAM)
+        rig.port.link().send(STREAM_HEAD + WORD + LAST)
+        assert client.got() == STREAM_HEAD + WORD + LAST
+        assert held(rig) == ["the stream ended without its end marker"]
+        assert outcomes(rig) == {Outcome.FAILED: 1}
+        assert rig.nudges == 1
+
+    def test_the_marker_alone_is_not_enough(self, rig: LendingRig) -> None:
+        order(rig, STREAM)
+        rig.port.link().send(STREAM_HEAD + WORD + DONE)
+        rig.port.link().break_off()
+        assert len(held(rig)) == 1
+        assert outcomes(rig) == {Outcome.FAILED: 1}
+
+    def test_a_plain_reply_needs_no_marker(self, rig: LendingRig) -> None:
+        order(rig, STREAM)
+        rig.port.link().send(reply({"not": "a stream"}))
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+
+    def test_a_stream_on_a_route_without_a_known_marker_proves_nothing(self, rig: LendingRig) -> None:
+        order(rig, {"model": "m", "input": "x"}, "/v1/embeddings")
+        rig.port.link().send(STREAM_HEAD + DONE + LAST)
+        assert len(held(rig)) == 1
+
+
+class TestEndsThatProveNothing:
+    """Wherever it is cut: the upstream's connection is closed in the same turn, and the job is held once."""
+
+    CUTS: ClassVar = {
+        "before the head": b"",
+        "in the head": STREAM_HEAD[:20],
+        "after the head": STREAM_HEAD,
+        "in a chunk": STREAM_HEAD + WORD[:9],
+        "between chunks": STREAM_HEAD + WORD,
+        "after the marker": STREAM_HEAD + WORD + DONE,
+    }
+
+    @pytest.fixture(params=CUTS)
+    def cut(self, rig: LendingRig, request: pytest.FixtureRequest) -> tuple[LendingRig, Client]:
+        client = order(rig, STREAM)
+        if said := self.CUTS[request.param]:
+            rig.port.link().send(said)
+        return rig, client
+
+    @pytest.mark.parametrize("how", ["fin", "reset"])
+    def test_a_client_that_leaves(self, cut: tuple[LendingRig, Client], how: str) -> None:
+        rig, client = cut
+        if how == "fin":
+            client.hang_up()
+        else:
+            client.break_off(ConnectionResetError())
+        assert rig.port.link().transport.aborted
+        assert held(rig) == ["the borrower left before the reply was complete"]
+        assert outcomes(rig) == {Outcome.CLIENT_CLOSED: 1}
+        assert rig.host.used["ci"].requests == 1
+
+    def test_an_upstream_that_dies(self, cut: tuple[LendingRig, Client]) -> None:
+        rig, client = cut
+        began = bool(client.got())
+        rig.port.link().break_off()
+        if began:
+            assert client.transport.aborted
+        else:
+            assert (got := answer(client.got())).status == 502
+            assert got.reason == "upstream_invalid"
+            assert int(got.headers["retry-after"]) >= 1
+        assert held(rig) == ["the upstream closed the connection before its reply was complete"]
+        assert outcomes(rig) == {Outcome.FAILED: 1}
+
+    def test_an_upstream_that_answers_what_cannot_be_read(self, rig: LendingRig) -> None:
+        client = order(rig, STREAM)
+        rig.port.link().send(b"ICY 200 OK\r\n\r\n")
+        assert answer(client.got()).reason == "upstream_invalid"
+        assert held(rig) == ["the upstream's reply could not be read"]
+
+    def test_a_chunk_that_cannot_be_read(self, rig: LendingRig) -> None:
+        client = order(rig, STREAM)
+        rig.port.link().send(STREAM_HEAD)
+        rig.port.link().send(b"zz\r\n")
+        assert client.transport.aborted
+        assert held(rig) == ["the upstream's reply could not be read"]
+
+    def test_an_upstream_that_does_not_answer_in_time(self, rig: LendingRig) -> None:
+        rig.port.upstream.limits = UpstreamLimits(response_head_s=5.0)
+        client = order(rig)
+        rig.advance(6)
+        got = answer(client.got())
+        assert (got.status, got.reason) == (504, "upstream_timeout")
+        assert held(rig) == ["the upstream did not answer in time"]
+
+    def test_a_client_that_reads_no_more(self, rig: LendingRig) -> None:
+        client = order(rig, STREAM)
+        client.transport.clogged = True
+        rig.port.link().send(STREAM_HEAD + WORD * 2000)
+        rig.advance(70)
+        assert held(rig) == ["the borrower stopped reading the reply"]
+        assert outcomes(rig) == {Outcome.CLIENT_CLOSED: 1}
+        assert rig.port.link().transport.aborted
+
+
+class TestWhatNeverBecameWork:
+    def test_an_unreachable_server_holds_nothing_and_is_no_use(self, rig: LendingRig) -> None:
+        rig.port.upstream.connects = False
+        got = refused(rig)
+        assert (got.status, got.reason) == (503, "upstream_unavailable")
+        assert int(got.headers["retry-after"]) >= 1
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+        assert not rig.host.used
+        assert outcomes(rig) == {Outcome.FAILED: 1}
+
+    def test_nor_one_that_does_not_accept_in_time(self, rig: LendingRig) -> None:
+        rig.port.upstream.waits = True
+        client = order(rig)
+        rig.advance(6)
+        assert answer(client.got()).reason == "upstream_unavailable"
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+        assert not rig.host.used
+
+    def test_nor_a_client_that_leaves_before_the_connection_is_made(self, rig: LendingRig) -> None:
+        rig.port.upstream.waits = True
+        order(rig).hang_up()
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+        assert not rig.host.used
+        assert outcomes(rig) == {Outcome.CLIENT_CLOSED: 1}
+
+    def test_a_second_try_that_finds_nobody_may_still_have_started_work(self, rig: LendingRig) -> None:
+        client = order(rig)
+        rig.port.link().send(reply())
+        rig.samples.take()
+        rig.port.upstream.connects = False
+        client.got()
+        client.send(request(body=BODY, token=BORROW))
+        rig.port.link(0).break_off()
+        assert answer(client.got()).status == 502
+        assert len(held(rig)) == 1
+
+
+class TestGate:
+    def test_a_refusal_has_the_gate_s_reason_and_hint(self, rig: LendingRig) -> None:
+        rig.presence(Evidence.PRESENT)
+        got = refused(rig)
+        assert (got.status, got.reason, got.headers["retry-after"]) == (503, "owner_active", "120")
+        assert got.headers["x-should-retry"] == "false"
+        assert got.error["detail"] == {"cause": "veto"}
+        assert rig.port.app.counters.refused == {Reason.OWNER_ACTIVE: 1}
+        assert rig.port.upstream.links == []
+
+    def test_the_judged_model_is_what_is_charged(self, lending: Callable[..., LendingRig]) -> None:
+        rig = lending(one_upstream(footprints={"big": Footprint(MiB(30_000))}))
+        got = refused(rig, {"model": "big"})
+        assert got.reason == "insufficient_capacity"
+        assert (
+            got.error["detail"].items() >= {"resource": "ram", "freeMiB": 20_000, "needMiB": 30_000}.items()
+        )
+        order(rig, {"model": "small"})
+
+    def test_one_run_of_refusals_is_told_once(self, rig: LendingRig) -> None:
+        rig.presence(Evidence.PRESENT)
+        for _ in range(5):
+            refused(rig)
+        assert rig.told_of("refuses") == [{"upstream": "up", "reason": "owner_active", "borrower": "ci"}]
+        assert rig.port.app.counters.refused[Reason.OWNER_ACTIVE] == 5
+
+    def test_another_reason_or_an_admission_ends_the_run(self, rig: LendingRig) -> None:
+        rig.host.board.set_resource_enabled("ram", False)
+        refused(rig)
+        rig.host.board.set_resource_enabled("ram", True)
+        client = order(rig)
+        refused(rig)
+        refused(rig)
+        rig.port.link().send(reply())
+        client.got()
+        order(rig).hang_up()
+        refused(rig)
+        told = [facts["reason"] for facts in rig.told_of("refuses")]
+        assert told == ["resource_disabled", "resource_busy", "resource_busy"]
+
+    @pytest.mark.parametrize("chunked", [False, True])
+    def test_a_large_body_is_refused_before_it_is_read(self, rig: LendingRig, chunked: bool) -> None:
+        rig.presence(Evidence.PRESENT)
+        headers = {"content-type": "application/json"}
+        headers |= {"transfer-encoding": "chunked"} if chunked else {"content-length": str(EARLY_BODY + 1)}
+        client = rig.port.connect(request(token=BORROW, headers=headers))
+        assert answer(client.got()).reason == "owner_active"
+        assert rig.port.budget.used == 0
+
+    def test_a_small_one_is_read_first(self, rig: LendingRig) -> None:
+        rig.presence(Evidence.PRESENT)
+        headers = {"content-type": "application/json", "content-length": str(EARLY_BODY)}
+        assert rig.port.connect(request(token=BORROW, headers=headers)).got() == b""
+
+
+class TestSlots:
+    def test_as_many_at_once_as_the_upstream_has(self, lending: Callable[..., LendingRig]) -> None:
+        rig = lending(one_upstream(slots=3))
+        clients = [order(rig) for _ in range(3)]
+        agreement.check(rig.host, rig.journal, rig.reclaims)
+        got = refused(rig)
+        assert (got.reason, got.headers["retry-after"]) == ("resource_busy", "2")
+        assert "x-should-retry" not in got.headers
+        clients[1].hang_up()
+        assert refused(rig).reason == "resource_busy", "a held job keeps its place"
+        rig.port.link(0).send(reply())
+        order(rig)
+        agreement.check(rig.host, rig.journal, rig.reclaims)
+
+    def test_two_upstreams_on_one_resource_take_turns(self, lending: Callable[..., LendingRig]) -> None:
+        ups = [
+            upstream(name, ("ram", *more), dialect=Dialect.OPENAI, slots=2)
+            for name, more in (("a", ()), ("b", ("cpu2",)))
+        ]
+        rig = lending(
+            host(ups, [resource("ram", ResourceType.MEMORY), resource("cpu2", ResourceType.MEMORY)])
+        )
+        one = rig.ports["a"].connect(request(body=BODY, token=BORROW))
+        assert one.got() == b""
+        assert (
+            answer(rig.ports["b"].connect(request(body=BODY, token=BORROW)).got()).reason == "resource_busy"
+        )
+        rig.ports["a"].link().send(reply())
+        assert rig.ports["b"].connect(request(body=BODY, token=BORROW)).got() == b""
+        agreement.check(rig.host, rig.journal, rig.reclaims)
+
+    def test_a_full_journal_refuses_and_leaves_nothing(self, lending: Callable[..., LendingRig]) -> None:
+        rig = lending()
+        partition = rig.journal.partition("up")
+        wall = rig.clock.wall()
+        slots = [partition.write(900 + n, "x", "", wall) for n in range(partition.capacity)]
+        assert len(slots) >= MARGIN
+        assert len(slots) % SLOTS_PER_PAGE == 0
+        got = refused(rig)
+        assert (got.reason, got.error["detail"]) == ("resource_busy", {"cause": "journal_full"})
+        assert rig.port.upstream.links == []
+        for slot in slots:
+            partition.free(slot)
+        agreement.check_empty(rig.host, rig.journal, rig.reclaims)
+        order(rig)
+
+
+class TestSamples:
+    """The next admission rests on a reading from after the job before."""
+
+    def test_memory_is_read_within_the_call(self, rig: LendingRig) -> None:
+        order(rig)
+        rig.port.link().send(reply())
+        assert rig.samples.wanted == ["ram"]
+        assert rig.host.board.unread == {"ram"}
+        order(rig)
+        assert rig.host.board.unread == set()
+
+    def test_what_it_then_shows_counts(self, lending: Callable[..., LendingRig]) -> None:
+        rig = lending(one_upstream(default_footprint=Footprint(MiB(1000))))
+        order(rig)
+        rig.port.link().send(reply())
+        rig.samples.free["ram"] = 900
+        got = refused(rig)
+        assert got.reason == "insufficient_capacity"
+        assert got.error["detail"]["freeMiB"] == 900
+
+    @pytest.fixture
+    def card(self, lending: Callable[..., LendingRig]) -> LendingRig:
+        """A card whose last job has just ended."""
+        rig = lending(one_upstream(kind=ResourceType.NVIDIA, default_footprint=Footprint(MiB(1000))))
+        order(rig)
+        rig.port.link().send(reply())
+        return rig
+
+    def test_a_card_is_waited_for(self, card: LendingRig) -> None:
+        client = card.port.connect(request(body=BODY, token=BORROW))
+        assert client.got() == b""
+        assert not card.host.requests
+        card.samples.take("ram")
+        assert len(card.host.requests) == 1
+
+    def test_and_the_decision_is_made_anew(self, card: LendingRig) -> None:
+        client = card.port.connect(request(body=BODY, token=BORROW))
+        card.samples.free["ram"] = 900
+        card.samples.take("ram")
+        got = answer(client.got())
+        assert got.reason == "insufficient_capacity"
+        assert got.error["detail"].items() >= {"freeMiB": 900, "needMiB": 1000}.items()
+
+    def test_the_owner_may_have_come_meanwhile(self, card: LendingRig) -> None:
+        client = card.port.connect(request(body=BODY, token=BORROW))
+        card.presence(Evidence.PRESENT)
+        assert client.got() == b""
+        card.samples.take("ram")
+        assert answer(client.got()).reason == "owner_active"
+
+    def test_a_reading_that_does_not_come_is_busy_once(self, card: LendingRig) -> None:
+        client = card.port.connect(request(body=BODY, token=BORROW))
+        card.samples.give_up("ram")
+        got = answer(client.got())
+        assert got.reason == "resource_busy"
+        assert got.error["detail"] == {"resource": "ram", "cause": "needs_sample"}
+        assert card.tasks.waiting == []
+
+    def test_one_of_two_that_waited_gets_it(self, card: LendingRig) -> None:
+        clients = [card.port.connect(request(body=BODY, token=BORROW)) for _ in range(2)]
+        card.samples.take("ram")
+        answers = [client.got() for client in clients]
+        assert answers[0] == b""
+        assert answer(answers[1]).reason == "resource_busy"
+        agreement.check(card.host, card.journal, card.reclaims)
+
+    def test_a_client_that_leaves_while_it_waits_is_not_work(self, card: LendingRig) -> None:
+        client = card.port.connect(request(body=BODY, token=BORROW))
+        client.hang_up()
+        card.samples.take("ram")
+        agreement.check_empty(card.host, card.journal, card.reclaims)
+        assert card.port.app.counters.admitted == 1
+        assert card.tasks.waiting == []
+
+
+class TestLargeBodies:
+    RAW = b'{"model":"m","prompt":"' + b"x" * LARGE + b'"}'
+
+    def test_one_that_is_too_large_for_the_loop_is_judged_aside(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request(body=self.RAW, token=BORROW))
+        assert rig.helper.asked == 1
+        assert not rig.host.requests
+        rig.helper.answer()
+        assert [job.model for job in rig.host.ledger.jobs()] == ["m"]
+        assert client.got() == b""
+
+    def test_at_the_limit_it_is_judged_at_once(self, rig: LendingRig) -> None:
+        raw = self.RAW.replace(b"x", b"", len(self.RAW) - LARGE)
+        assert len(raw) == LARGE
+        order(rig, raw)
+        assert rig.helper.asked == 0
+
+    def test_what_is_wrong_in_it_is_refused(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request(body=self.RAW[:-1], token=BORROW))
+        rig.helper.answer()
+        assert answer(client.got()).status == 400
+        assert rig.port.budget.used == 0
+
+    def test_the_gate_is_asked_after_it(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request(body=self.RAW, token=BORROW))
+        rig.presence(Evidence.PRESENT)
+        rig.helper.answer()
+        assert answer(client.got()).reason == "owner_active"
+
+    def test_a_client_that_leaves_meanwhile_is_not_work(self, rig: LendingRig) -> None:
+        client = rig.port.connect(request(body=self.RAW, token=BORROW))
+        client.hang_up()
+        assert rig.port.budget.used == 0
+        assert rig.port.app.counters.admitted == 0
+
+    def test_the_gateway_s_rank_is_believed_there_too(self, rig: LendingRig) -> None:
+        raw = b'{"priority":1,' + self.RAW[1:]
+        for token in (RELAY, BORROW):
+            rig.port.connect(request(body=raw, token=token))
+        rig.helper.answer()
+        assert [job.borrower for job in rig.host.ledger.jobs()] == ["gateway"]
