@@ -33,9 +33,13 @@ class Collectors:
         """`processes` is kept up to date with the process behind each upstream."""
         self._clock = clock
         self._processes = processes
-        self._tasks: list[asyncio.Task[None]] = []
         self._group: asyncio.TaskGroup | None = None
         self._observers: Observers | None = None
+        self._observing: asyncio.Task[None] | None = None
+        self._observed: tuple[object, ...] | None = None
+        """What the observers that run were made from."""
+        self._finding: dict[str, tuple[LocalServer, float, asyncio.Task[None]]] = {}
+        self._sampling: set[asyncio.Task[None]] = set()
         self._inline: frozenset[str] = frozenset()
         self._wanted: set[str] = set()
 
@@ -46,21 +50,39 @@ class Collectors:
         sink: Sink,
         servers: Mapping[str, LocalServer],
     ) -> None:
-        """Observe what these settings name; what was observed before is no longer."""
-        self.stop()
+        """Observe what these settings name; what is the same as before goes on without a gap."""
         self._group = group
-        resources = settings.resources.values()
-        self._inline = frozenset(one.name for one in resources if one.type in INLINE)
-        self._observers = Observers(settings, sink, self._clock, presence_source(settings, self._clock))
-        self._tasks = [group.create_task(self._observers.run())]
+        self._observe(group, settings, sink)
+        interval = settings.sampling.interval
+        for name, (server, every, task) in list(self._finding.items()):
+            if (servers.get(name), interval) != (server, every):
+                task.cancel()
+                del self._finding[name]
+                self._processes.pop(name, None)
         for name, server in servers.items():
-            self._tasks.append(group.create_task(self._find(name, server, settings.sampling.interval)))
+            if name not in self._finding:
+                task = group.create_task(self._find(name, server, interval))
+                self._finding[name] = (server, interval, task)
 
     def stop(self) -> None:
         """Observe nothing; programs that run are killed."""
-        for task in self._tasks:
-            task.cancel()
-        self._tasks = []
+        for task in (self._observing, *(task for _, _, task in self._finding.values()), *self._sampling):
+            if task is not None:
+                task.cancel()
+        self._finding.clear()
+        self._group = self._observers = self._observing = self._observed = None
+
+    def _observe(self, group: asyncio.TaskGroup, settings: HostSettings, sink: Sink) -> None:
+        wanted = (settings.owner, settings.sampling, settings.resources)
+        if wanted == self._observed:
+            return
+        if self._observing is not None:
+            self._observing.cancel()
+        resources = settings.resources.values()
+        self._inline = frozenset(one.name for one in resources if one.type in INLINE)
+        self._observers = Observers(settings, sink, self._clock, presence_source(settings, self._clock))
+        self._observing = group.create_task(self._observers.run())
+        self._observed = wanted
 
     # Samples on demand (`proxy.host.Sampler`).
 
@@ -89,7 +111,9 @@ class Collectors:
         self._observers.sample_now(wanted)
         probed = wanted - self._inline
         if probed:
-            self._tasks.append(self._group.create_task(self.fresh(probed)))
+            task = self._group.create_task(self.fresh(probed))
+            self._sampling.add(task)
+            task.add_done_callback(self._sampling.discard)
 
     async def _find(self, upstream: str, server: LocalServer, interval: float) -> None:
         """Know the process behind an upstream before its work is held."""
