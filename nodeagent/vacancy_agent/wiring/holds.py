@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from vacancy_agent.core.settings import Target, UpstreamSettings
     from vacancy_agent.proxy.host import Host
-    from vacancy_agent.store.journal import HoldJournal
+    from vacancy_agent.proxy.request import Request
+    from vacancy_agent.store.journal import HoldJournal, Partition
     from vacancy_agent.store.journal_format import RecoveredHold
     from vacancy_agent.store.state import StateDir
     from vacancy_agent.upstreams.proofs import Ended
@@ -56,11 +57,17 @@ class Holds:
         self.keeper = HoldKeeper(host.clock, self._held, self._ended)
 
     def restore(self, recovered: Mapping[str, Sequence[RecoveredHold]]) -> None:
-        """Take over what the journal kept from an earlier run."""
+        """Take over what the journal kept from an earlier run, or from before the upstream was taken out.
+
+        What the ledger has kept all the while is not taken a second time: its slot could be freed but once.
+        """
         now, wall = self._host.clock.now(), self._host.clock.wall()
         for upstream, holds in recovered.items():
             partition = self._journal.partition(upstream)
+            known = self._known(partition)
             for hold in holds:
+                if hold.slot in known:
+                    continue
                 started = wall if hold.record is None else min(hold.record.started, wall)
                 since = Instant(now - (wall - started))
                 (job,) = self._host.ledger.restore([self._entry(upstream, hold, since)], now)
@@ -71,6 +78,7 @@ class Holds:
         """Look after the holds of these upstreams."""
         clock = self._host.clock
         watched = {}
+        used = set()
         for name, settings in upstreams.items():
             credential = settings.credential
             secret = None if credential is None else self._state.secret(credential.name, credential.key)
@@ -84,6 +92,9 @@ class Holds:
             self.locals[name] = one.local
             watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock)
             watched[name] = Watched(watcher, one.local, settings.assume_ended_after)
+            used.add(key)
+        self._servers = {key: one for key, one in self._servers.items() if key in used}
+        self.locals = {name: one for name, one in self.locals.items() if name in watched}
         self.keeper.configure(watched)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
@@ -117,6 +128,13 @@ class Holds:
             record.process,
         )
 
+    def _known(self, partition: Partition) -> set[int]:
+        """Slots whose jobs are in the ledger: held, or still under way."""
+        host = self._host
+        held = {one.slot for one in host.held_slots.values() if one.partition is partition}
+        jobs = {request.slot for request in host.requests.values() if _is_of(request, partition)}
+        return held | jobs
+
     def _held(self, upstream: str) -> list[HeldJob]:
         return [
             HeldJob(job.id, job.held_since, job.process, admitted=job.since)
@@ -127,3 +145,7 @@ class Holds:
     def _ended(self, _upstream: str, ended: tuple[Ended, ...]) -> None:
         for one in ended:
             self.release(one.job, one.by, one.why)
+
+
+def _is_of(request: Request, partition: Partition) -> bool:
+    return request.job is not None and request.job.upstream == partition.upstream
