@@ -14,11 +14,15 @@ from datetime import UTC, datetime
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:@%+-]+\Z")
 LOGGER = logging.getLogger("vacancy")
+WARNINGS = frozenset({"cannot listen", "configuration refused", "store set aside", "usage not saved"})
+"""Events that somebody has to act upon: shown with `--quiet` too."""
 
 
 def tell(event: str, **facts: object) -> None:
     """Log one event with its facts."""
-    LOGGER.info("%s", line(event, facts))
+    level = logging.WARNING if event in WARNINGS else logging.INFO
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, "%s", line(event, facts))
 
 
 def line(event: str, facts: dict[str, object]) -> str:
