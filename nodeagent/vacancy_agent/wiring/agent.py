@@ -29,6 +29,7 @@ from vacancy_agent.core.ledger import Ledger
 from vacancy_agent.core.lendable import host_lendable
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.reclaim import Reclaims
+from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.proxy.cutter import Cutter
 from vacancy_agent.proxy.host import Host
 from vacancy_agent.reclaim.runner import ReclaimRunner
@@ -73,8 +74,8 @@ class Agent:
         self._state = state
         self._tell = tell
         self._group = asyncio.TaskGroup()
-        self.store = LocalStore(state.database)
         self._journal = HoldJournal(state.holds, boot_id())
+        self.store = LocalStore(state.database)
         board = Board(config.host)
         ledger = Ledger(config.host, board)
         processes: dict[str, ProcessIdentity] = {}
@@ -98,10 +99,16 @@ class Agent:
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self._observed)
         self.listeners = Listeners(self.host, self._journal, state)
+        self._pause = self.store.switches.pause
+        self._lending = self.store.switches.lending
         self.api: ApiServer | None = None
         """Set by whoever serves the API, so that it follows the configuration."""
         self._refused: list[str] = []
         """What is wrong with the newest configuration, which therefore does not run."""
+        self._unbound: list[str] = []
+        """Sockets of the configuration that runs, and why they cannot be had just now."""
+        self._listening = asyncio.Lock()
+        self._closed = False
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Lend until cancelled.
@@ -109,24 +116,39 @@ class Agent:
         Raises:
             ExceptionGroup: a part failed; the agent has stopped.
         """
-        loop = asyncio.get_running_loop()
-        self.reclaim.wake = loop.call_later
-        async with open_session() as session:
-            try:
-                async with self._group as group:
-                    self._take_switches()
-                    self.holds.restore(self._journal.configure(_partitions(self.config)))
-                    self.holds.watch(session, self.config.host.upstreams)
-                    self._session = session
-                    group.create_task(self.holds.keeper.run())
-                    group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
-                    self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
-                    group.create_task(self._ticking())
+        self.reclaim.wake = asyncio.get_running_loop().call_later
+        try:
+            async with open_session() as self._session, self._group as group:
+                self._take_switches()
+                self.holds.restore(self._journal.configure(_partitions(self.config)))
+                self.holds.watch(self._session, self.config.host.upstreams)
+                self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
+                group.create_task(self.holds.keeper.run())
+                group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
+                group.create_task(self._ticking())
+                try:
                     await self._listen()
                     if ready is not None:
                         ready.set()
-            finally:
-                await self._close()
+                    await asyncio.Event().wait()
+                finally:  # while the rest still runs: what ends in the grace is proved and sampled as ever
+                    await self.listeners.close()
+                    self.collectors.stop()
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Put everything on the disk; `run` does it at its end, so it is for an agent that never ran."""
+        if self._closed:
+            return
+        self._closed = True
+        self.reclaim.close()
+        self.host.helper.close()
+        self._count_usage()
+        try:
+            await self.store.close()
+        finally:
+            self._journal.close()
 
     # What the API asks for (`admin.running.Running`).
 
@@ -174,17 +196,20 @@ class Agent:
 
     async def pause(self, until: WallTime | None) -> None:
         """Stop lending at this machine; in force before it is on the disk."""
-        self._set_pause(LocalPause(until))
-        await self.store.set_pause(LocalPause(until))
+        self._pause = LocalPause(until)
+        self._switched()
+        await self.store.set_pause(self._pause)
 
     async def resume(self) -> None:
         """End a pause made at this machine."""
-        self._set_pause(None if self.store.switches.lending else LocalPause(None))
+        self._pause = None
+        self._switched()
         await self.store.set_pause(None)
 
     async def set_lending(self, enabled: bool) -> None:
         """The switch at this machine."""
-        self._set_pause(self.store.switches.pause if enabled else LocalPause(None))
+        self._lending = enabled
+        self._switched()
         await self.store.set_lending(enabled)
 
     async def set_resource(self, resource: str, enabled: bool) -> None:
@@ -207,7 +232,12 @@ class Agent:
     # New configuration.
 
     async def apply(self, config: Configuration) -> None:
-        """Run by another configuration; a listener that did not change, and what streams on it, stays."""
+        """Run by another configuration; a listener that did not change, and what streams on it, stays.
+
+        Raises:
+            StoreError: the hold journal cannot have a file for it; nothing has changed.
+        """
+        recovered = self._journal.configure(_partitions(config))
         old, self.config = self.config, config
         host = self.host
         host.ledger.reconfigure(config.host)
@@ -215,10 +245,9 @@ class Agent:
         self.reclaim.reconfigure(config.host)
         host.tokens = TokenTable(config.token_entries)
         host.access = config.access
-        self.holds.restore(self._journal.configure(_partitions(config)))
+        self.holds.restore(recovered)
         self.holds.watch(self._session, config.host.upstreams)
         self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
-        self._take_switches()
         self._refused = []
         await self._listen()
         self._tell("configuration applied", digest=config.document.digest[:12], was=old.document.digest[:12])
@@ -228,31 +257,40 @@ class Agent:
         if errors != self._refused:
             self._tell("configuration refused", errors=" | ".join(errors))
         self._refused = errors
-        self._set_condition(config_finding(errors))
+        self._set_condition(config_finding([*errors, *self._unbound]))
 
     # Inner parts.
 
     async def _listen(self) -> None:
         """Have the sockets of the configuration that runs, and say which cannot be had."""
-        unbound = await self.listeners.apply(self.config)
-        if self.api is not None:
-            unbound += await self.api.follow(self.config.access)
-        self._set_condition(config_finding([*self._refused, *unbound]))
+        async with self._listening:
+            unbound = await self.listeners.apply(self.config)
+            if self.api is not None:
+                unbound += await self.api.follow(self.config.access)
+            if unbound and unbound != self._unbound:
+                self._tell("cannot listen", errors=" | ".join(unbound))
+            self._unbound = unbound
+            self._set_condition(config_finding([*self._refused, *unbound]))
 
-    def _set_pause(self, pause: LocalPause | None) -> None:
+    def _local_pause(self) -> LocalPause | None:
+        """Switch and pause of this machine together. The disk follows them; a full one does not undo them."""
+        return self._pause if self._lending else LocalPause(None)
+
+    def _switched(self) -> None:
+        pause = self._local_pause()
         self.host.board.set_local_pause(pause)
-        self._tell("paused here" if pause else "resumed here", until=pause.until if pause else None)
-        if pause is not None:
+        if pause is None:
+            self._tell("resumed here")
+        else:
+            self._tell("paused here", until="resumed" if pause.until is None else rfc3339(pause.until))
             self.reclaim.lending_stopped(self.host.clock.now())
         self._observed()
 
     def _take_switches(self) -> None:
-        switches = self.store.switches
-        board = self.host.board
-        board.set_local_pause(switches.pause if switches.lending else LocalPause(None))
-        for resource, enabled in switches.resources.items():
-            if resource in board.settings.resources:
-                board.set_resource_enabled(resource, enabled)
+        """What was switched in an earlier run, also of resources that come with a later configuration."""
+        self.host.board.set_local_pause(self._local_pause())
+        for resource, enabled in self.store.switches.resources.items():
+            self.host.board.set_resource_enabled(resource, enabled)
 
     def _observed(self) -> None:
         """Something that a condition rests on may have changed."""
@@ -287,17 +325,8 @@ class Agent:
             await asyncio.sleep(TICK_S)
             self.readings.tick()
             self._count_usage()
-            if tick % RETRY_TICKS == 0 and self.listeners.missing(self.config):
+            if tick % RETRY_TICKS == 0 and self._unbound:
                 await self._listen()
-
-    async def _close(self) -> None:
-        self.reclaim.close()
-        await self.listeners.close()
-        self.host.helper.close()
-        self.collectors.stop()
-        self._count_usage()
-        await self.store.close()
-        self._journal.close()
 
 
 def _partitions(config: Configuration) -> list[PartitionSpec]:

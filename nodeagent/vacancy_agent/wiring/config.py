@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,8 @@ from vacancy_agent import translate
 from vacancy_agent.translate import LISTEN_ALONE
 from vacancy_api.agent_config import AgentConfig, TokenDigest, build_agent_config
 from vacancy_api.manifest import load_manifest
+from vacancy_api.problems import ContractInvalid
+from vacancy_api.yaml_document import MAX_BYTES
 from vacancy_dialects import UnknownDialectError, table_for
 
 if TYPE_CHECKING:
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from vacancy_agent.store.state import Tokens
 
 
-class UnservedError(Exception):
-    """The manifest is valid, but asks for what this version of the agent does not do; one line for each."""
+class RefusedError(Exception):
+    """A configuration cannot be run; one line for each reason, beginning with its path."""
 
     def __init__(self, errors: list[str]) -> None:
         super().__init__("; ".join(errors))
@@ -42,38 +44,38 @@ class Configuration:
         return [(token.name, list(token.scopes), token.sha256) for token in self.document.tokens]
 
 
-def alone(manifest: Path, tokens: Tokens) -> Configuration:
-    """Read a manifest for an agent without a cluster.
+def alone(manifest: Path | bytes, tokens: Tokens) -> Configuration:
+    """Read a manifest, given by its path or its content, for an agent without a cluster.
 
     Raises:
-        ManifestInvalid: with every error of the manifest.
-        AgentConfigInvalid: the parts do not go together.
-        UnservedError: it asks for what this version does not do.
+        RefusedError: with everything that is wrong with it.
     """
-    host = load_manifest(manifest)
     digests = [
         TokenDigest.of("borrow", ["borrow"], tokens.borrow),
         TokenDigest.of("read", ["read"], tokens.read),
         TokenDigest.of("admin", ["admin"], tokens.admin),
     ]
-    return configuration(build_agent_config(host, digests, default_listen=LISTEN_ALONE))
+    try:
+        host = load_manifest(manifest)
+        return configuration(build_agent_config(host, digests, default_listen=LISTEN_ALONE))
+    except ContractInvalid as error:
+        raise RefusedError([str(one) for one in error.errors]) from error
 
 
 def configuration(document: AgentConfig) -> Configuration:
     """Translate a configuration document.
 
     Raises:
-        UnservedError: it asks for what this version does not do.
+        RefusedError: it is valid, but asks for what this version of the agent does not do.
     """
     settings = translate.host_settings(document.spec)
-    errors = []
-    for index, upstream in enumerate(settings.upstreams.values()):
-        if not _served(upstream.dialect):
-            errors.append(
-                f"spec.upstreams[{index}].dialect: {upstream.dialect} is not served by this version yet"
-            )
+    errors = [
+        f"spec.upstreams[{index}].dialect: {upstream.dialect} is not served by this version yet"
+        for index, upstream in enumerate(settings.upstreams.values())
+        if not _served(upstream.dialect)
+    ]
     if errors:
-        raise UnservedError(errors)
+        raise RefusedError(errors)
     return Configuration(
         document,
         settings,
@@ -82,11 +84,24 @@ def configuration(document: AgentConfig) -> Configuration:
     )
 
 
-def fingerprint(manifest: Path) -> str | None:
-    """What a file holds, to see that it changed; None: it cannot be read just now."""
+def content_of(manifest: Path) -> bytes:
+    """What the file holds; a little over what a manifest may have at most.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
     try:
-        return hashlib.sha256(manifest.read_bytes()).hexdigest()
-    except OSError:
+        with manifest.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RefusedError([f"cannot be read: {error.strerror or error}"]) from error
+
+
+def content_again(manifest: Path) -> bytes | None:
+    """What the file holds now; None: it cannot be read just now, or is no file that can be read twice."""
+    try:
+        return content_of(manifest) if stat.S_ISREG(manifest.stat().st_mode) else None
+    except (OSError, RefusedError):
         return None
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy.app import GatedProxy
+from vacancy_agent.store.errors import StoreError
+from vacancy_agent.wiring.secret_files import CertificateError, certificate, credential
 from vacancy_dialects import table_for
 from vacancy_edge import Budget
 from vacancy_http import Listener, ListenerLimits, Upstream, UpstreamLimits
@@ -14,19 +19,16 @@ from vacancy_http import Listener, ListenerLimits, Upstream, UpstreamLimits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vacancy_agent.core.settings import AccessSettings, Limits, UpstreamSettings
+    from vacancy_agent.core.settings import Limits, UpstreamSettings
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.store.journal import HoldJournal
     from vacancy_agent.store.state import StateDir
     from vacancy_agent.wiring.config import Configuration
+    from vacancy_agent.wiring.secret_files import Certificate
     from vacancy_http import Counters
 
 GRACE_S = 1.0
 """For replies that are being written when a listener closes; what streams longer is cut."""
-
-
-class CannotListenError(Exception):
-    """A port cannot be bound, or a certificate cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,10 @@ class Shape:
     """Everything that a listener is made of: another shape, another listener."""
 
     upstream: UpstreamSettings
-    access: AccessSettings
+    listen: str
     limits: Limits
+    certificate: Certificate | None
+    credential: str | None = field(repr=False)
 
 
 @dataclass(slots=True)
@@ -53,83 +57,100 @@ class Listeners:
         self._journal = journal
         self._state = state
         self._running: dict[str, _Running] = {}
+        self._changing = asyncio.Lock()
+        self._closed = False
 
     def bound(self, upstream: str) -> bool:
         """Whether the upstream's proxy listens."""
         return upstream in self._running
-
-    def missing(self, config: Configuration) -> bool:
-        """Whether a proxy of this configuration does not listen."""
-        return not config.host.upstreams.keys() <= self._running.keys()
 
     def counters(self) -> Mapping[str, Counters]:
         """The engine's counts by upstream."""
         return {name: running.listener.counters for name, running in self._running.items()}
 
     async def apply(self, config: Configuration) -> list[str]:
-        """Have exactly the listeners of this configuration.
+        """Have exactly the listeners of this configuration; also to try again what failed before.
 
         Returns:
             Why a listener could not be started, one line each; the others run.
         """
-        wanted = {
-            name: Shape(upstream, config.access, config.limits)
-            for name, upstream in config.host.upstreams.items()
-        }
-        for name in [n for n, running in self._running.items() if wanted.get(n) != running.shape]:
-            await self._stop(name)
-        errors = []
-        for name, shape in wanted.items():
-            if name not in self._running:
-                try:
-                    await self._start(name, shape)
-                except (CannotListenError, OSError) as error:
-                    errors.append(
-                        f"spec.upstreams: {name} cannot listen on port {shape.upstream.port}: {error}"
-                    )
+        async with self._changing:
+            errors: list[str] = []
+            wanted = {} if self._closed else self._shapes(config, errors)
+            await self._stop([n for n, running in self._running.items() if wanted.get(n) != running.shape])
+            paths = {name: f"spec.upstreams[{i}]" for i, name in enumerate(config.host.upstreams)}
+            for name, shape in wanted.items():
+                if name not in self._running:
+                    errors += await self._start(name, shape, paths[name])
         return errors
 
     async def close(self) -> None:
-        """Stop every one."""
-        for name in list(self._running):
-            await self._stop(name)
+        """Stop every one, for good."""
+        async with self._changing:
+            self._closed = True
+            await self._stop(list(self._running))
 
-    async def _start(self, name: str, shape: Shape) -> None:
+    def _shapes(self, config: Configuration, errors: list[str]) -> dict[str, Shape]:
+        wanted = {}
+        for name, upstream in config.host.upstreams.items():
+            try:
+                tls = certificate(self._state, config.access.tls_secret)
+                key = credential(self._state, upstream)
+                wanted[name] = Shape(upstream, config.access.listen, config.limits, tls, key)
+            except StoreError as error:  # gone since the configuration was judged: what runs goes on
+                errors.append(f"spec.upstreams: {name}: {error}")
+                if name in self._running:
+                    wanted[name] = self._running[name].shape
+        return wanted
+
+    async def _start(self, name: str, shape: Shape, path: str) -> list[str]:
+        upstream = _engine_upstream(shape.upstream)
+        try:
+            listener = Listener(
+                self._proxy(shape, upstream),
+                host=shape.listen,
+                port=shape.upstream.port,
+                limits=engine_limits(shape.limits),
+                ssl=shape.certificate.context() if shape.certificate is not None else None,
+            )
+            await listener.start()
+        except CertificateError as error:
+            return [f"spec.access.tls.secretRef: {error}"]
+        except OSError as error:
+            return [cannot_listen(error, f"{path}.port", name, shape.listen, shape.upstream.port)]
+        self._running[name] = _Running(shape, listener, upstream)
+        self._host.tell("listens", upstream=name, address=shape.listen, port=listener.port)
+        return []
+
+    def _proxy(self, shape: Shape, upstream: Upstream) -> GatedProxy:
         settings = shape.upstream
-        credential = None
-        if settings.credential is not None:
-            credential = self._state.secret(settings.credential.name, settings.credential.key)
-        target = settings.target
-        tls = ssl.create_default_context() if target.scheme == "https" else None
-        upstream = Upstream(
-            target.host, target.port, limits=UpstreamLimits(max_idle=settings.slots + 4), tls=tls
-        )
-        app = GatedProxy(
+        return GatedProxy(
             self._host,
             settings,
             table_for(settings.dialect.value),
             upstream,
-            self._journal.partition(name),
+            self._journal.partition(settings.name),
             Budget(shape.limits.max_buffered_body),
             max_body=shape.limits.max_request_body,
-            credential=credential,
+            credential=shape.credential,
         )
-        listener = Listener(
-            app,
-            host=shape.access.listen,
-            port=settings.port,
-            limits=engine_limits(shape.limits),
-            ssl=server_context(self._state, shape.access.tls_secret),
-        )
-        await listener.start()
-        self._running[name] = _Running(shape, listener, upstream)
-        self._host.tell("listens", upstream=name, address=shape.access.listen, port=listener.port)
 
-    async def _stop(self, name: str) -> None:
-        running = self._running.pop(name)
-        await running.listener.close(GRACE_S)
-        running.upstream.close()
-        self._host.tell("stopped listening", upstream=name)
+    async def _stop(self, names: list[str]) -> None:
+        """Stop these side by side: what still streams gets one grace, not one after the other."""
+        stopped = [(name, self._running.pop(name)) for name in names]
+        await asyncio.gather(*(running.listener.close(GRACE_S) for _, running in stopped))
+        for name, running in stopped:
+            running.upstream.close()
+            self._host.tell("stopped listening", upstream=name)
+
+
+def cannot_listen(error: OSError, port_path: str, what: str, address: str, port: int) -> str:
+    """Why a socket cannot be had, beginning with the field to change."""
+    address_is_wrong = error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror)
+    path = "spec.access.listen" if address_is_wrong else port_path
+    why = {errno.EADDRINUSE: "another program listens there", errno.EACCES: "not permitted to this user"}
+    told = why.get(error.errno or 0, error.strerror or str(error))
+    return f"{path}: {what} cannot listen on {address}:{port}: {told}"
 
 
 def engine_limits(limits: Limits) -> ListenerLimits:
@@ -145,18 +166,8 @@ def engine_limits(limits: Limits) -> ListenerLimits:
     )
 
 
-def server_context(state: StateDir, secret: str | None) -> ssl.SSLContext | None:
-    """TLS with `tls.crt` and `tls.key` of a secret; None: plain HTTP.
-
-    Raises:
-        CannotListenError: they cannot be used.
-    """
-    if secret is None:
-        return None
-    folder = state.path / "secrets" / secret
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    except (OSError, ssl.SSLError) as error:
-        raise CannotListenError(f"the certificate in {folder} cannot be used: {error}") from error
-    return context
+def _engine_upstream(settings: UpstreamSettings) -> Upstream:
+    target = settings.target
+    tls = ssl.create_default_context() if target.scheme == "https" else None
+    limits = UpstreamLimits(max_idle=settings.slots + 4)
+    return Upstream(target.host, target.port, limits=limits, tls=tls)

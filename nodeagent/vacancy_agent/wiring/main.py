@@ -12,26 +12,24 @@ from typing import TYPE_CHECKING
 from vacancy_agent.clock import SystemClock
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.state import StateDir, default_state_dir
+from vacancy_agent.wiring import secret_files
 from vacancy_agent.wiring import tell as log
 from vacancy_agent.wiring.agent import Agent
 from vacancy_agent.wiring.api_server import ApiServer
-from vacancy_agent.wiring.config import UnservedError, alone, fingerprint
-from vacancy_api.problems import ContractInvalid
+from vacancy_agent.wiring.config import RefusedError, alone, content_of
+from vacancy_agent.wiring.reload import Reload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from pathlib import Path
     from typing import Any
 
     from vacancy_agent.store.state import Tokens
     from vacancy_agent.wiring.config import Configuration
 
-LOOK_S = 2.0
-"""Between two looks at the manifest."""
-
 
 class StartError(Exception):
-    """The agent cannot start; one line for each reason."""
+    """The agent cannot start, or cannot go on; one line for each reason."""
 
     def __init__(self, lines: list[str], *, input_is_wrong: bool) -> None:
         super().__init__("; ".join(lines))
@@ -43,37 +41,26 @@ def main(manifest: Path, state_dir: Path | None, *, quiet: bool = False) -> int:
     """Run an agent from a manifest until a signal ends it.
 
     Raises:
-        StartError: it cannot start.
+        StartError: it cannot start, or the state directory fails it.
+        ExceptionGroup: a part of it failed.
     """
     log.set_up(logging.WARNING if quiet else logging.INFO)
     try:
         state = StateDir(state_dir or default_state_dir())
+        try:
+            tokens = state.tokens()
+            content, config = _load(manifest, state, tokens)
+            loop_run(_serve(config, Reload(manifest, content, state, tokens)))
+        finally:
+            state.close()
     except StoreError as error:
         raise StartError([str(error)], input_is_wrong=False) from error
-    try:
-        tokens = state.tokens()
-        config = load(manifest, tokens)
-        loop_run(_serve(manifest, config, state, tokens))
-    except StoreError as error:
-        raise StartError([str(error)], input_is_wrong=False) from error
-    finally:
-        state.close()
+    except ExceptionGroup as group:
+        lines = _store_errors(group)
+        if lines is None:
+            raise
+        raise StartError(lines, input_is_wrong=False) from group
     return 0
-
-
-def load(manifest: Path, tokens: Tokens) -> Configuration:
-    """The configuration in a manifest.
-
-    Raises:
-        StartError: with every reason why it is refused.
-    """
-    try:
-        return alone(manifest, tokens)
-    except ContractInvalid as error:
-        lines = [f"{manifest}: {one}" for one in error.errors]
-        raise StartError(lines, input_is_wrong=True) from error
-    except UnservedError as error:
-        raise StartError([f"{manifest}: {one}" for one in error.errors], input_is_wrong=True) from error
 
 
 def loop_run(work: Coroutine[Any, Any, None]) -> None:
@@ -88,29 +75,40 @@ def loop_run(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
-async def _serve(manifest: Path, config: Configuration, state: StateDir, tokens: Tokens) -> None:
-    agent = Agent(config, state, SystemClock(), log.tell)
-    if agent.store.set_aside is not None:
-        log.tell("store set aside", file=agent.store.set_aside, lost="switches made here, usage")
-    log.tell("tokens made" if tokens.created else "tokens", file=tokens.path)
-    stop, again = asyncio.Event(), asyncio.Event()
-    _on_signals(stop, again)
-    agent.api = api = ApiServer(agent, state)
-    errors = await api.follow(config.access)
-    if errors:
-        raise StartError(errors, input_is_wrong=False)
+def _load(manifest: Path, state: StateDir, tokens: Tokens) -> tuple[bytes, Configuration]:
     try:
+        content = content_of(manifest)
+        config = alone(content, tokens)
+        errors = secret_files.problems(config, state)
+    except RefusedError as error:
+        errors = error.errors
+    if errors:
+        raise StartError([f"{manifest}: {one}" for one in errors], input_is_wrong=True)
+    return content, config
+
+
+async def _serve(config: Configuration, reload: Reload) -> None:
+    agent = Agent(config, reload.state, SystemClock(), log.tell)
+    agent.api = api = ApiServer(agent, reload.state)
+    try:
+        if agent.store.set_aside is not None:
+            log.tell("store set aside", file=agent.store.set_aside, lost="switches made here, usage")
+        log.tell("tokens made" if reload.tokens.created else "tokens", file=reload.tokens.path)
+        stop = asyncio.Event()
+        _on_signals(stop, reload.asked)
+        errors = await api.follow(config.access)
+        if errors:
+            raise StartError(errors, input_is_wrong=False)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(agent.run()),
-                group.create_task(_reload(manifest, agent, tokens, again)),
-            ]
+            tasks = [group.create_task(agent.run()), group.create_task(reload.run(agent))]
             await stop.wait()
             log.tell("stopping")
+            await api.close()
             for task in tasks:
                 task.cancel()
     finally:
         await api.close()
+        await agent.close()
 
 
 def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
@@ -123,22 +121,15 @@ def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
         loop.add_signal_handler(signal.SIGHUP, again.set)
 
 
-async def _reload(manifest: Path, agent: Agent, tokens: Tokens, again: asyncio.Event) -> None:
-    """Apply the manifest when it changed, or on SIGHUP; a file that is gone just now changes nothing."""
-    seen = fingerprint(manifest)
-    while True:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                await again.wait()
-        current = fingerprint(manifest)
-        if current is None or (current == seen and not again.is_set()):
-            again.clear()
-            continue
-        again.clear()
-        seen = current
-        try:
-            config = load(manifest, tokens)
-        except StartError as error:
-            agent.refuse_config(error.lines)
-        else:
-            await agent.apply(config)
+def _store_errors(group: BaseExceptionGroup[BaseException]) -> list[str] | None:
+    """The words of what failed, where nothing but the state directory did; None: something else did."""
+    errors = list(_leaves(group))
+    return [str(one) for one in errors] if all(isinstance(one, StoreError) for one in errors) else None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _leaves(one)
+    else:
+        yield error
