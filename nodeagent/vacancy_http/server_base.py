@@ -145,8 +145,6 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_line(self) -> bytes:
         """The Connection line of the coming reply, if it needs one."""
-        if self._listener.closing:
-            self._keep = False
         if self._keep:
             return b"" if self._minor else _KEEP_LINE
         return _CLOSE_LINE

@@ -70,8 +70,6 @@ class BodyReader(ClientConnection):
         self._overall = self.wheel.horizon + self._limits.body_read_s
         self._buffer = b""
         self._await_more()
-        if self.held:
-            self._read_on()
         if buffer:
             self._body_bytes(buffer)
 

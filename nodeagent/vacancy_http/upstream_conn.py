@@ -211,7 +211,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._view = None
             if self.exchange is not None:
                 self.exchange.request_sent()
-        elif not self._write_paused:
+        else:
             self._wheel.loop.call_soon(self._send_slice)
 
     # Receiving.

@@ -202,6 +202,17 @@ class TestDrain:
         assert client.transport.aborted
         assert len(rig.app.seen) == 1
 
+    def test_one_that_was_held_back_is_read_on(self) -> None:
+        rig = Rig(ListenerLimits(max_head_bytes=1000))
+        rig.app.on_head = lambda _x: None
+        client = rig.connect(post(5000))
+        client.send(b"x" * 3000)
+        assert not client.transport.reading
+        rig.app.seen[0].respond(DENIED)
+        assert client.transport.reading
+        client.send(b"x" * 2000 + GET)
+        assert len(rig.app.seen) == 2
+
 
 class TestTimes:
     def slow(self, rig: Rig, gap_s: float, total_s: float) -> bytes:

@@ -137,6 +137,14 @@ class TestTimes:
                 client.send(b"a")
         assert client.got().startswith(b"HTTP/1.1 408 ")
 
+    def test_the_first_head_has_its_time_from_the_opening_of_the_connection(self) -> None:
+        rig = Rig()
+        client = rig.connect()
+        rig.loop.advance(6)
+        client.send(GET[:10])
+        rig.loop.advance(4.6)
+        assert client.got().startswith(b"HTTP/1.1 408 ")
+
     def test_a_connection_without_a_byte_is_closed_without_a_word(self) -> None:
         rig = Rig()
         client = rig.connect()
