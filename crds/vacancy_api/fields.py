@@ -85,7 +85,8 @@ def matching(pattern: str, expected: str, max_length: int) -> TextRule:
     def problem(text: str) -> str | None:
         return None if shape.match(text) else f"must be {expected}; got {text!r}"
 
-    return TextRule(problem, max_length, {"pattern": pattern, "minLength": 1})
+    check = {"kind": "pattern", "expected": expected}
+    return TextRule(problem, max_length, {"pattern": pattern, "minLength": 1, "x-vacancy-check": check})
 
 
 def duration_between(low: str, high: str) -> TextRule:
@@ -213,5 +214,5 @@ ReachableIpAddress = Annotated[
 ]
 Rfc3339 = Annotated[str, TextRule(_time_problem, 40, {"x-vacancy-check": {"kind": "rfc3339"}})]
 TimeZone = Annotated[str, TextRule(_zone_problem, 64, {"x-vacancy-check": {"kind": "time-zone"}})]
-ProgramName = Annotated[str, TextRule(_program_problem, 255, {"minLength": 1})]
-ModelName = Annotated[str, TextRule(_nonblank_problem, 255, {"minLength": 1})]
+ProgramName = Annotated[str, TextRule(_program_problem, 255, {"x-vacancy-check": {"kind": "program"}})]
+ModelName = Annotated[str, TextRule(_nonblank_problem, 255, {"x-vacancy-check": {"kind": "nonblank"}})]

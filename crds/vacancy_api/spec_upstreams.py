@@ -85,7 +85,7 @@ def _port_problem(port: str | None) -> str | None:
     return f"must have a port from 1 to {_MAX_PORT}; got {port[1:]}"
 
 
-Target = Annotated[str, TextRule(target_problem, 300, {"pattern": TARGET_PATTERN, "minLength": 1})]
+Target = Annotated[str, TextRule(target_problem, 300, {"x-vacancy-check": {"kind": "target"}})]
 FootprintMiB = Annotated[int, Field(ge=0, le=MAX_MIB)]
 
 

@@ -1,0 +1,97 @@
+"""Which parts of Kubernetes there are, how each is made, and where the programs are.
+
+Looked for in this order: the directory that KUBEBUILDER_ASSETS names, what `hack/kube build` made, and for
+kubectl and helm, which any version can stand in for, PATH.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+KUBERNETES = HERE
+"""Go module that pins etcd and every part of Kubernetes."""
+HELM = HERE / "helm"
+"""Go module that pins helm."""
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
+_FROM_PATH = frozenset({"kubectl", "helm"})
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program: the Go module whose versions are pinned, and the package in it."""
+
+    module: Path
+    package: str
+
+
+PROGRAMS = {
+    "etcd": Program(KUBERNETES, "go.etcd.io/etcd/server/v3"),
+    **{
+        name: Program(KUBERNETES, f"k8s.io/kubernetes/cmd/{name}")
+        for name in (
+            "kube-apiserver",
+            "kubectl",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubelet",
+            "kube-proxy",
+        )
+    },
+    "helm": Program(HELM, "helm.sh/helm/v4/cmd/helm"),
+}
+
+
+def cache() -> Path:
+    """Where programs are kept, outside the tree: VACANCY_KUBE_CACHE, or the user's cache directory."""
+    named = os.environ.get("VACANCY_KUBE_CACHE")
+    if named:
+        return Path(named).absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "vacancy-kube"
+
+
+def version(module: Path) -> str:
+    """The version that a module pins, such as v1.36.3."""
+    pinned = re.search(r"^\s*(?:k8s\.io/kubernetes|helm\.sh/helm/v4) (v[0-9.]+)", _mod(module), re.MULTILINE)
+    assert pinned is not None, f"{module}/go.mod pins no version"
+    return pinned[1]
+
+
+def folder(module: Path) -> Path:
+    """Where the programs of a module are kept: another pin is another directory."""
+    pins = _mod(module).encode() + (module / "go.sum").read_bytes()
+    name = "helm" if module == HELM else "kubernetes"
+    return cache() / f"{name}-{version(module)}-{hashlib.sha256(pins).hexdigest()[:8]}"
+
+
+def _mod(module: Path) -> str:
+    return (module / "go.mod").read_text(encoding="utf-8")
+
+
+def _assets() -> Path | None:
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    return Path(named).absolute() if named else None
+
+
+def find(name: str) -> Path | None:
+    """The program, or None where it has not been built and nothing stands in for it."""
+    assets = _assets()
+    candidates = [assets / name] if assets else []
+    candidates.append(folder(PROGRAMS[name].module) / name)
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK):
+            return candidate
+    on_path = shutil.which(name) if name in _FROM_PATH else None
+    return Path(on_path) if on_path else None
+
+
+def missing(names: tuple[str, ...]) -> str | None:
+    """Which programs are not there, or None."""
+    lacking = [name for name in names if find(name) is None]
+    return f"{', '.join(lacking)} not built" if lacking else None
