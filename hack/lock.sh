@@ -8,8 +8,9 @@ compile() { # OUTPUT ARG...
   uv pip compile --universal --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
     --python-version 3.11 --quiet "$@" -o "requirements/$out.lock"
 }
-compile dev pyproject.toml --extra agent --group checks --group tests --group parts
+compile dev pyproject.toml --extra agent --extra operator --group checks --group tests --group parts
 compile agent pyproject.toml --extra agent -c requirements/dev.lock
+compile operator pyproject.toml --extra operator -c requirements/dev.lock
 compile try pyproject.toml --extra agent --group parts -c requirements/dev.lock
 compile build - -c requirements/dev.lock <<'IN'
 hatchling>=1.25

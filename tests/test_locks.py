@@ -12,12 +12,14 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-RUNTIME = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["agent"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+RUNTIME = PROJECT["project"]["dependencies"] + EXTRAS["agent"]
 GROUPS = PROJECT["dependency-groups"]
 ASKED = {
     "agent": RUNTIME,
+    "operator": PROJECT["project"]["dependencies"] + EXTRAS["operator"],
     "try": RUNTIME + GROUPS["parts"],
-    "dev": RUNTIME + GROUPS["checks"] + GROUPS["tests"] + GROUPS["parts"],
+    "dev": RUNTIME + EXTRAS["operator"] + GROUPS["checks"] + GROUPS["tests"] + GROUPS["parts"],
     "build": PROJECT["build-system"]["requires"] + ["editables"],
 }
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
