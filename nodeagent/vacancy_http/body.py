@@ -20,12 +20,16 @@ _Octets = bytes  # inside `Body`, the name `bytes` is its property
 
 
 class Body:
-    """A complete body."""
+    """A complete body.
 
-    __slots__ = ("_bytes", "_file", "_length", "_map")
+    Attributes:
+        small: the body as one object, where it is one and not closed.
+    """
+
+    __slots__ = ("_file", "_length", "_map", "small")
 
     def __init__(self, data: _Octets) -> None:
-        self._bytes: _Octets | None = data
+        self.small: _Octets | None = data
         self._length = len(data)
         self._file: BinaryIO | None = None
         self._map: mmap.mmap | None = None
@@ -34,7 +38,7 @@ class Body:
     def of_file(cls, file: BinaryIO, length: int) -> Self:
         """A body of the `length` bytes (more than none) that are in `file`, which it owns from now on."""
         body = cls(b"")
-        body._bytes = None
+        body.small = None
         body._length = length
         body._file = file
         body._map = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
@@ -50,8 +54,8 @@ class Body:
         Raises:
             ValueError: it is closed.
         """
-        if self._bytes is not None:
-            return self._bytes
+        if self.small is not None:
+            return self.small
         if self._map is None:
             raise ValueError("the body is closed")
         return self._map[:]
@@ -62,8 +66,8 @@ class Body:
         Raises:
             ValueError: it is closed.
         """
-        if self._bytes is not None:
-            return memoryview(self._bytes)
+        if self.small is not None:
+            return memoryview(self.small)
         if self._map is None:
             raise ValueError("the body is closed")
         return memoryview(self._map)
@@ -74,7 +78,7 @@ class Body:
 
     def close(self) -> None:
         """Give the memory back; what still has a view keeps it until that view is gone."""
-        self._bytes = None
+        self.small = None
         if self._map is not None:
             with contextlib.suppress(
                 BufferError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vacancy_http.body import Body
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
-from vacancy_http.headers import request_head, response_head
+from vacancy_http.headers import field_lines, request_head
 from vacancy_http.reply import Reply
 from vacancy_http.states import PHASE_NEXT, IllegalTransitionError, Phase
 
@@ -194,15 +194,16 @@ class Exchange:
             return
         self._move(FORWARDED)
         self.whole = whole
+        payload = body.small if isinstance(body, Body) and body.small is not None else body
         self.request = request_head(
             self.head,
             target,
             upstream.host_line,
             drop=drop,
             add=add,
-            length=None if body is None else len(body),
+            length=None if payload is None else len(payload),
         )
-        self.payload = body
+        self.payload = payload
         self.upstream = upstream
         upstream.dispatch(self, self._client.wheel)
 
@@ -286,7 +287,8 @@ class Exchange:
         self.status = head.status
         if self._request_sent:
             self._drop_body()
-        out = response_head(head, self._framing(head))
+        lines = head.source.lines if head.headers == head.source.headers else field_lines(head.headers)
+        out = b"HTTP/1.1 %b\r\n%b%b\r\n" % (head.status_line, lines, self._framing(head))
         if self._chunked:
             out += self._framed(data, complete=complete)
         elif data:
@@ -392,6 +394,7 @@ class Exchange:
     def _end(self, ending: Ending) -> None:
         self._move(ENDED)
         self.alive = False
-        self._drop_body()
+        if self.reserved or self.payload is not None:
+            self._drop_body()
         self._client.exchange = None
         self._client.app.exchange_ended(self, ending)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from vacancy_http.request_parser import connection_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from vacancy_http.reply import ResponseHead
     from vacancy_http.request_parser import RequestHead
 
 Field = tuple[bytes, bytes]
@@ -59,7 +58,7 @@ def request_head(
     if lines is None:
         lines = _lines_to_upstream(head, drop)
     if add:
-        lines += b"".join([b"%b: %b\r\n" % f for f in add])
+        lines += field_lines(add)
     if length is not None:
         return b"%b %b%b%bcontent-length: %d\r\n\r\n" % (
             head.method.encode(),
@@ -76,9 +75,7 @@ def _lines_to_upstream(head: RequestHead, drop: frozenset[bytes]) -> bytes:
     gone = _NOT_TO_UPSTREAM | drop
     if b"connection" in head.fields:
         gone = gone.union(connection_tokens(head.fields[b"connection"]))
-    lines = b"".join(
-        [b"%b: %b\r\n" % f for f in head.headers if f[0] not in gone and not f[0].startswith(b"proxy-")],
-    )
+    lines = field_lines([f for f in head.headers if f[0] not in gone and not f[0].startswith(b"proxy-")])
     if len(head.lines) >= _MAX_KINDS:
         head.lines.clear()
     head.lines[drop] = lines
@@ -91,7 +88,6 @@ def end_to_end(headers: list[Field], options: list[bytes]) -> list[Field]:
     return [f for f in headers if f[0] not in gone and f[0][:6] != b"proxy-"]
 
 
-def response_head(head: ResponseHead, framing: bytes) -> bytes:
-    """The head that a client gets; `framing` are the complete lines the engine adds."""
-    lines = b"".join([b"%b: %b\r\n" % f for f in head.headers])
-    return b"HTTP/1.1 %b\r\n%b%b\r\n" % (head.status_line, lines, framing)
+def field_lines(fields: Iterable[Field]) -> bytes:
+    """The lines of `fields`."""
+    return b"".join([b"%b: %b\r\n" % f for f in fields])

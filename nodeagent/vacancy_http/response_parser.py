@@ -9,7 +9,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from vacancy_http.faults import MalformedError
 from vacancy_http.head_check import RESPONSE_HEAD, response_framing
 from vacancy_http.head_memo import key_of, remember
-from vacancy_http.headers import end_to_end
+from vacancy_http.headers import end_to_end, field_lines
 from vacancy_http.reply import ResponseHead
 from vacancy_http.request_parser import connection_tokens, join_repeated
 
@@ -24,13 +24,17 @@ class ParsedResponse(ResponseHead):
         length: bytes of the body if they are known (0 for replies that have none), else None.
         chunked: the body is chunked.
         keep_alive: the upstream takes another request on this connection.
+        lines: the fields as they go on, of a head that is remembered.
+        source: the remembered head that this one is a copy of.
     """
 
-    __slots__ = ("chunked", "keep_alive", "length")
+    __slots__ = ("chunked", "keep_alive", "length", "lines", "source")
 
     length: int | None
     chunked: bool
     keep_alive: bool
+    lines: bytes
+    source: ParsedResponse
 
     def __init__(self) -> None:
         self.headers = []
@@ -43,6 +47,7 @@ class ParsedResponse(ResponseHead):
     def like(cls, template: ParsedResponse) -> Self:
         """A head of its own that says the same."""
         head = cls.__new__(cls)
+        head.source = template
         head.status = template.status
         head.status_line = template.status_line
         head.headers = template.headers[:]
@@ -99,4 +104,5 @@ def _parse(raw: bytes) -> ParsedResponse:
     options = connection_tokens(fields[b"connection"]) if b"connection" in fields else []
     head.keep_alive = b"close" not in options and (minor == b"1" or b"keep-alive" in options)
     head.headers = end_to_end(head.headers, options)
+    head.lines = field_lines(head.headers)
     return head

@@ -52,9 +52,10 @@ class BodyReader(ClientConnection):
             if left > self._limits.max_body_bytes:
                 x.fault(ProtocolFault.BODY_TOO_LARGE, self._too_large())
                 return
-            if not x.reserve(left):
+            if not self.app.budget.reserve(left):
                 x.fault(ProtocolFault.BUDGET, _NO_ROOM)
                 return
+            x.reserved = left
             if len(buffer) >= left:
                 self._left = 0
                 self._owes_continue = False

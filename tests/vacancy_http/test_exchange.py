@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standins.http_engine import GET, OK, POST, Rig
-from vacancy_http import Ending, Exchange, ProtocolFault, Reply
+from vacancy_http import Ending, Exchange, ProtocolFault, Reply, ResponseHead
 from vacancy_http.states import IllegalTransitionError
 
 BUSY = Reply(503, ((b"retry-after", b"5"),), b"busy")
@@ -434,3 +434,65 @@ def test_an_upgrade_is_a_plain_request_without_its_upgrade() -> None:
     assert rig.link().got() == b"GET /ws HTTP/1.1\r\nhost: 10.0.0.9:8000\r\n\r\n"
     rig.link().send(OK)
     assert client.got().endswith(b"ok")
+
+
+class TestWhole:
+    """A reply that the application gets as a whole and answers itself."""
+
+    def rig(self) -> tuple[Rig, list[tuple[int, bytes]]]:
+        rig = Rig()
+        got: list[tuple[int, bytes]] = []
+
+        def answer(head: ResponseHead, body: bytes) -> Reply:
+            got.append((head.status, body))
+            return Reply(head.status, ((b"x-own", b"1"),), body.upper())
+
+        rig.app.on_head = lambda x: x.forward(
+            rig.upstream,
+            target=b"/",
+            drop=frozenset(),
+            add=(),
+            body=None,
+            whole=answer,
+        )
+        return rig, got
+
+    def test_is_given_when_it_is_complete(self) -> None:
+        rig, got = self.rig()
+        client = rig.connect(GET)
+        rig.link().send(STREAM + b"2\r\nab\r\n")
+        assert client.got() == b""
+        rig.link().send(b"1\r\nc\r\n0\r\n\r\n")
+        assert got == [(200, b"abc")]
+        assert client.got() == b"HTTP/1.1 200 OK\r\nx-own: 1\r\ncontent-length: 3\r\n\r\nABC"
+        assert rig.app.endings == [Ending.COMPLETE]
+        assert rig.upstream.idle_count == 1
+
+    @pytest.mark.parametrize("framing", [b"content-length: 1048577", b"transfer-encoding: chunked"])
+    def test_has_a_bound(self, framing: bytes) -> None:
+        rig, got = self.rig()
+        client = rig.connect(GET)
+        body = b"x" * 1048577
+        if b"chunked" in framing:
+            body = b"100001\r\n" + body
+        rig.link().send(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n\r\n" + body)
+        assert got == []
+        assert client.got().startswith(b"HTTP/1.1 502 ")
+        assert rig.app.endings == [Ending.UPSTREAM_INVALID]
+
+    def test_that_is_cut_is_an_error_the_client_can_read(self) -> None:
+        rig, got = self.rig()
+        client = rig.connect(GET)
+        rig.link().send(OK[:-1])
+        rig.link().hang_up()
+        assert got == []
+        assert client.got().startswith(b"HTTP/1.1 502 ")
+        assert rig.app.endings == [Ending.UPSTREAM_DIED]
+
+    def test_can_be_cancelled_before_it_is_complete(self) -> None:
+        rig, _ = self.rig()
+        client = rig.connect(GET)
+        rig.link().send(OK[:-1])
+        rig.app.seen[0].cancel(BUSY)
+        assert rig.link().transport.aborted
+        assert client.got().startswith(b"HTTP/1.1 503 ")
