@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-pytest_plugins = ["standins.fixtures_llama", "standins.fixtures_logind", "standins.fixtures_nvidia_smi"]
+pytest_plugins = [
+    "standins.fixtures_kube",
+    "standins.fixtures_llama",
+    "standins.fixtures_logind",
+    "standins.fixtures_nvidia_smi",
+]
 
 # looptime asks the policy for a loop in tests that have none; the policy of Python < 3.12 then makes one that
 # nobody closes, and the warning about it fails some innocent test later.

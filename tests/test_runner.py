@@ -43,9 +43,9 @@ def test_the_verdict(
 @pytest.mark.parametrize(
     ("argv", "stages"),
     [
-        ([], ["checks", "unit", "component"]),
-        (["--slow"], ["checks", "unit", "component", "slow"]),
-        (["-k", "gate"], ["unit", "component"]),
+        ([], ["checks", "unit", "component", "control"]),
+        (["--slow"], ["checks", "unit", "component", "control", "slow"]),
+        (["-k", "gate"], ["unit", "component", "control"]),
         (["--only", "checks"], ["checks"]),
         (["--only", "component", "--only", "unit", "-x"], ["unit", "component"]),
     ],
@@ -56,7 +56,7 @@ def test_the_stages(argv: list[str], stages: list[str]) -> None:
 
 def test_every_mark_belongs_to_a_tier() -> None:
     marks = " ".join(tier.marks for tier in TIERS)
-    assert all(mark in marks for mark in ("component", "logind", "llama", "slow"))
+    assert all(mark in marks for mark in ("component", "logind", "llama", "kube", "slow"))
 
 
 def test_skips_are_read_with_their_reasons_and_expected_failures_are_not(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from typing import Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kubes.places import CONTROL_PLANE, find, missing
+from kubes.places import CONTROL_PLANE, find
+from kubes.places import missing as missing_programs
 from lab.kube_audit import POLICY, AuditLog
 from lab.kube_client import Answer, KubeClient
 from lab.kube_part import Part
@@ -37,6 +38,11 @@ INSTALL_HINT = "hack/kube build (needs about 4 minutes, once), or set KUBEBUILDE
 SERVICE_RANGE = "10.96.0.0/16"
 SERVICE_ADDRESS = "10.96.0.1"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+
+def missing() -> str | None:
+    """What keeps the lab from running on this machine, or None."""
+    return missing_programs(CONTROL_PLANE)
 
 
 class KubeLab(KubeClient):
@@ -58,7 +64,7 @@ class KubeLab(KubeClient):
             detached: the processes outlive this one.
             flags: further flags of the API server.
         """
-        lacking = missing(CONTROL_PLANE)
+        lacking = missing()
         assert lacking is None, lacking
         self._temporary = folder is None
         place = folder or Path(tempfile.mkdtemp(prefix="kube-lab-"))

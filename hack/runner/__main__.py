@@ -33,7 +33,8 @@ def chosen_stages(options: argparse.Namespace, pytest_args: list[str]) -> list[s
     """The stages to run: a selection of tests leaves the checks out, the slow tier is asked for."""
     if options.only:
         return [stage for stage in STAGES if stage in options.only]
-    chosen = ["unit", "component"] if pytest_args else ["checks", "unit", "component"]
+    chosen = ["unit", "component", "control"]
+    chosen = chosen if pytest_args else ["checks", *chosen]
     return [*chosen, "slow"] if options.slow else chosen
 
 

@@ -15,7 +15,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lint", ("ruff", "check", "--quiet")),
     ("types linux", ("mypy", "--platform", "linux")),
     ("types win32", ("mypy", "--platform", "win32")),
-    ("types hack", ("mypy", "-p", "runner", "-p", "benches", "-p", "lab", "-p", "demo")),
+    ("types hack", ("mypy", "-p", "runner", "-p", "benches", "-p", "lab", "-p", "demo", "-p", "kubes")),
     ("imports", ("lint-imports",)),
 )
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PARTS = "component or logind or llama"
+BUILD_LIMIT_S = 1500.0
 NOTHING_COLLECTED = 5
 HANG = ("-o", "faulthandler_timeout=300")
 """A test that hangs shows where, long before the tier reaches its limit."""
@@ -31,11 +32,14 @@ class Tier:
     marks: str
     limit_s: float
     needs: tuple[Need, ...] = ()
+    prepare: tuple[str, ...] = ()
+    """A command that makes what the tests need; where it fails, they say themselves what is missing."""
 
 
 TIERS = (
-    Tier("unit", f"not ({PARTS} or slow)", 600.0),
-    Tier("component", f"({PARTS}) and not slow", 1500.0, COMPONENT_NEEDS),
+    Tier("unit", f"not ({PARTS} or kube or slow)", 600.0),
+    Tier("component", f"({PARTS}) and not kube and not slow", 1500.0, COMPONENT_NEEDS),
+    Tier("control", "kube and not slow", 1200.0, COMPONENT_NEEDS, ("hack/kube", "build")),
     Tier("slow", "slow", 7200.0, COMPONENT_NEEDS),
 )
 
@@ -48,9 +52,11 @@ def run_tier(tier: Tier, pytest_args: Sequence[str], *, strict: bool) -> Outcome
         pytest_args: what the caller adds; a selection may leave the tier empty.
         strict: an unselected tier without a single test is then a failure too.
     """
-    install_missing(tier.needs)
-    print(f"\n--- {tier.name}: pytest -m '{tier.marks}' {' '.join(pytest_args)}", flush=True)
     started = time.monotonic()
+    install_missing(tier.needs)
+    if tier.prepare and strict:
+        run_command(tier.prepare, limit_s=BUILD_LIMIT_S)
+    print(f"\n--- {tier.name}: pytest -m '{tier.marks}' {' '.join(pytest_args)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="vacancy-test-") as scratch:
         report = Path(scratch) / "report.xml"
         argv = [
