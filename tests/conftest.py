@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 pytest_plugins = [
+    "standins.fixtures_agents",
     "standins.fixtures_kube",
     "standins.fixtures_llama",
     "standins.fixtures_logind",
