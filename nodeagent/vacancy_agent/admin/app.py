@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import web
@@ -51,6 +52,17 @@ async def errors_as_json(
     """Give every error the one shape; aiohttp's own are plain text."""
     try:
         return await handler(request)
+    except web.HTTPMethodNotAllowed as error:
+        allowed = ", ".join(sorted(error.allowed_methods))
+        message = f"{request.path} does not take {request.method}; it takes {allowed}"
+        return problem(error.status, Reason.BAD_REQUEST.value, message, {"Allow": allowed})
+    except web.HTTPNotFound as error:
+        known = ", ".join(sorted({r.canonical for r in request.app.router.resources()}))
+        message = f"there is no {request.path} here; this is a vacancy agent's API: {known}"
+        return problem(error.status, Reason.BAD_REQUEST.value, message)
+    except web.HTTPRequestEntityTooLarge as error:
+        message = f"the body is larger than {MAX_BODY >> 10} KiB"
+        return problem(error.status, Reason.BODY_TOO_LARGE.value, message)
     except web.HTTPException as error:
         message = f"{request.method} {request.path}: {error.reason}"
         return problem(error.status, Reason.BAD_REQUEST.value, message)
@@ -183,7 +195,7 @@ class Api:
         if principal is not None:
             return scope in principal.scopes
         nothing = authorization is None and key is None
-        return nothing and self._agent.host.access.trust_loopback and _from_loopback(request)
+        return nothing and self._agent.host.access.trust_loopback and _is_this_machine(request)
 
 
 async def _json_of(request: web.Request) -> dict[str, Any]:
@@ -201,8 +213,27 @@ def _raw(value: str | None) -> bytes | None:
     return None if value is None else value.encode("utf-8", "surrogateescape")
 
 
-def _from_loopback(request: web.Request) -> bool:
+def _is_this_machine(request: web.Request) -> bool:
+    """Whether a program of this machine asks, and not a web page in its browser.
+
+    A page of another site shows itself by its Origin; one whose name was made to point here (DNS rebinding),
+    by the Host it asks for.
+    """
+    origin = request.headers.get("Origin")
+    here = f"{'https' if request.secure else 'http'}://{request.host}"
+    return _is_loopback(request.remote) and _is_loopback(_name_of(request.host)) and origin in {None, here}
+
+
+def _name_of(host: str) -> str | None:
+    """The name or address in a Host header."""
     try:
-        return request.remote is not None and ip_address(request.remote.partition("%")[0]).is_loopback
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _is_loopback(host: str | None) -> bool:
+    try:
+        return host == "localhost" or (host is not None and ip_address(host.partition("%")[0]).is_loopback)
     except ValueError:
         return False

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from vacancy_agent.core.board import Pressure
 from vacancy_agent.core.facts import MemoryCapacity, Ready
 from vacancy_agent.core.job import Phase
 from vacancy_agent.core.lendable import lendable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.facts import Capacity, Instant
 
 MIB = 1 << 20
+JUDGED = frozenset({Pressure.CLEAR, Pressure.BUILDING, Pressure.ENGAGED})
 LIVE = (Phase.FORWARDING, Phase.TRACKING, Phase.HELD)
 
 
@@ -78,7 +80,10 @@ def _resources(agent: Running) -> Iterator[Metric]:
     total = _gauge("resource_total_bytes", "Memory in all.", ("resource",))
     percent = _gauge("resource_utilization_pct", "Utilisation, percent.", ("resource",))
     age = _gauge("resource_sample_age_seconds", "Seconds since the reading was taken.", ("resource",))
+    pressed = _gauge("resource_pressured", "1 while the owner's own load refuses work.", ("resource",))
     for name in board.settings.resources:
+        if board.pressure[name] in JUDGED:
+            pressed.add_metric((name,), float(board.pressure[name] is Pressure.ENGAGED))
         enabled.add_metric((name,), float(board.resource_enabled(name)))
         reading = _usable(agent, name, now)
         if reading is None:
@@ -90,14 +95,14 @@ def _resources(agent: Running) -> Iterator[Metric]:
             total.add_metric((name,), value.total * MIB)
         if value.utilization is not None:
             percent.add_metric((name,), value.utilization)
-    yield from (enabled, free, total, percent, age)
+    yield from (enabled, free, total, percent, age, pressed)
 
 
 def _usable(agent: Running, resource: str, now: Instant) -> Ready[Capacity] | None:
     board = agent.host.board
     reading = board.capacity[resource]
     fresh = isinstance(reading, Ready) and now - reading.at <= board.settings.sampling.stale_after
-    return reading if fresh and isinstance(reading, Ready) else None
+    return reading if isinstance(reading, Ready) and fresh else None
 
 
 def _upstreams(agent: Running) -> Iterator[Metric]:

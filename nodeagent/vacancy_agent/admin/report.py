@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from vacancy_agent.core.board import Pressure
 from vacancy_agent.core.facts import CpuCapacity, MemoryCapacity, Ready, Stale, Unknown
 from vacancy_agent.core.job import Phase
 from vacancy_agent.core.lendable import lendable
 from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.core.settings import OwnerScope, ResourceType
+from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
     from vacancy_agent.admin.running import Running
@@ -26,6 +28,8 @@ Document = dict[str, Any]
 
 PLATFORMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
 GPU = frozenset({ResourceType.NVIDIA, ResourceType.AMD})
+LONGEST_TEXT = 1024
+"""Characters of a reason in the contract."""
 
 
 def document(agent: Running) -> Document:
@@ -87,7 +91,6 @@ def owner(agent: Running, now: Instant, wall: WallTime) -> Document:
     return {
         "presence": presence,
         "why": why,
-        "veto": board.veto.engaged,
         "sampleAges": _ages(board, now),
         "work": [_work(job, now, wall) for job in agent.host.ledger.jobs()],
         "usageToday": [
@@ -121,7 +124,7 @@ def _presence(board: Board) -> tuple[str, str]:
 def _ages(board: Board, now: Instant) -> Document:
     """Seconds since each sample was taken; a reading that is not there has no age."""
     ages = {name: _age(reading, now) for name, reading in board.capacity.items()}
-    return {"presence": None if board.presence_at is None else round(now - board.presence_at, 3), **ages}
+    return ages | {"presence": None if board.presence_at is None else round(now - board.presence_at, 3)}
 
 
 def _age(reading: Reading[Capacity], now: Instant) -> float | None:
@@ -144,13 +147,16 @@ def _upstream(agent: Running, upstream: UpstreamSettings, now: Instant, wall: Wa
     refusal = lendable(agent.host.board, name, now, wall).refusal
     counts = agent.host.ledger.counts().get(name, {})
     bound = agent.bound(name)
+    reason = None if refusal is None else refusal.reason
+    if reason is None and not bound:
+        reason = Reason.UPSTREAM_UNAVAILABLE
     return {
         "name": name,
         "dialect": upstream.dialect.value,
         "port": upstream.port,
         "bound": bound,
-        "lendable": refusal is None and bound,
-        "reason": None if refusal is None else refusal.reason.value,
+        "lendable": reason is None,
+        "reason": None if reason is None else reason.value,
         "active": counts.get(Phase.FORWARDING, 0) + counts.get(Phase.TRACKING, 0),
         "held": counts.get(Phase.HELD, 0),
         "models": [],
@@ -170,16 +176,25 @@ def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
 
 def _resource(board: Board, resource: ResourceSettings, now: Instant) -> Document:
     reading = board.capacity[resource.name]
-    state, reason = _state(reading, now, board.settings.sampling.stale_after)
+    state, why = _state(reading, now, board.settings.sampling.stale_after)
+    enabled = board.resource_enabled(resource.name)
+    if not enabled:
+        why = "switched off at this machine" if resource.enabled else "switched off in the specification"
     return {
         "name": resource.name,
         "type": resource.type.value,
         "state": state,
-        "reason": reason,
+        "reason": None if why is None else why[:LONGEST_TEXT],
         **_figures(reading),
-        "enabled": board.resource_enabled(resource.name),
-        "pressure": {"state": board.pressure[resource.name].value} if resource.type in GPU else None,
+        "enabled": enabled,
+        "pressure": _pressure(board.pressure[resource.name]) if resource.type in GPU else None,
     }
+
+
+def _pressure(state: Pressure) -> Document:
+    """A load that only builds up still admits: for whoever reads the status that is clear."""
+    shown = Pressure.CLEAR if state is Pressure.BUILDING else state
+    return {"state": shown.value, "thresholdPercent": None, "calibratedMinutes": None}
 
 
 def _state(reading: Reading[Capacity], now: Instant, bound: float) -> tuple[str, str | None]:
