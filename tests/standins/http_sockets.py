@@ -159,3 +159,15 @@ async def read_reply(reader: asyncio.StreamReader) -> bytes:
         if line.startswith(b"content-length:"):
             return head + await reader.readexactly(int(line[15:]))
     return head + await reader.read()
+
+
+@contextlib.asynccontextmanager
+async def client(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to the listener."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standins.http_engine import GET, OK, POST, Rig
-from vacancy_http import Ending, Exchange, ProtocolFault, Reply, ResponseHead
+from vacancy_http import Ending, Exchange, ProtocolFault, Reply
 from vacancy_http.states import IllegalTransitionError
 
 BUSY = Reply(503, ((b"retry-after", b"5"),), b"busy")
@@ -61,16 +61,6 @@ def test_chunks_of_a_stream_go_on_one_by_one_and_the_tap_sees_their_payload() ->
     assert client.got() == b"3\r\nyou\r\n0\r\n\r\n"
     assert seen == [b"hello", b"you"]
     assert rig.app.endings == [Ending.COMPLETE]
-
-
-def test_an_application_may_edit_the_heads_fields() -> None:
-    rig = Rig()
-    rig.app.on_response = lambda _x, head: head.headers.append((b"x-from", b"app"))
-    client = rig.connect(GET)
-    rig.link().send(OK)
-    assert b"x-from: app\r\n" in client.got()
-    assert rig.app.heads[0].content_length == 2
-    assert (b"content-length", b"2") not in rig.app.heads[0].headers
 
 
 def test_an_own_reply_ends_as_answered_and_the_connection_goes_on() -> None:
@@ -218,61 +208,6 @@ class TestClientGone:
         client.break_off(ConnectionResetError())
         assert rig.link().transport.aborted
         assert rig.app.endings == [Ending.CLIENT_GONE]
-
-
-class TestRetry:
-    def used_once(self) -> Rig:
-        rig = Rig()
-        rig.connect(GET)
-        rig.link().send(OK)
-        return rig
-
-    @pytest.mark.parametrize("by_reset", [False, True])
-    def test_a_reused_connection_that_dies_before_any_byte_is_tried_once_more(self, by_reset: bool) -> None:
-        rig = self.used_once()
-        client = rig.connect(POST)
-        assert len(rig.upstream.links) == 1
-        if by_reset:
-            rig.link().break_off(ConnectionResetError())
-        else:
-            rig.link().hang_up()
-        assert len(rig.upstream.links) == 2
-        assert rig.link().got().endswith(b"hello")
-        rig.link().send(OK)
-        assert client.got().endswith(b"ok")
-        assert rig.app.endings == [Ending.COMPLETE] * 2
-
-    def test_but_not_twice(self) -> None:
-        rig = self.used_once()
-        client = rig.connect(POST)
-        rig.link().hang_up()
-        rig.link().hang_up()
-        assert len(rig.upstream.links) == 2
-        assert rig.app.endings[-1] is Ending.UPSTREAM_DIED
-        assert client.got().startswith(b"HTTP/1.1 502 ")
-
-    def test_not_on_a_new_connection(self) -> None:
-        rig = Rig()
-        client = rig.connect(POST)
-        rig.link().hang_up()
-        assert len(rig.upstream.links) == 1
-        assert rig.app.endings == [Ending.UPSTREAM_DIED]
-        assert client.got().startswith(b"HTTP/1.1 502 ")
-
-    def test_not_after_a_byte_of_the_response(self) -> None:
-        rig = self.used_once()
-        rig.connect(POST)
-        rig.link().send(b"H")
-        rig.link().hang_up()
-        assert len(rig.upstream.links) == 1
-        assert rig.app.endings[-1] is Ending.UPSTREAM_DIED
-
-    def test_a_retry_that_finds_nobody_still_counts_as_died(self) -> None:
-        rig = self.used_once()
-        rig.connect(POST)
-        rig.upstream.connects = False
-        rig.link(0).hang_up()
-        assert rig.app.endings[-1] is Ending.UPSTREAM_DIED
 
 
 def test_an_upstream_that_cannot_be_reached() -> None:
@@ -434,65 +369,3 @@ def test_an_upgrade_is_a_plain_request_without_its_upgrade() -> None:
     assert rig.link().got() == b"GET /ws HTTP/1.1\r\nhost: 10.0.0.9:8000\r\n\r\n"
     rig.link().send(OK)
     assert client.got().endswith(b"ok")
-
-
-class TestWhole:
-    """A reply that the application gets as a whole and answers itself."""
-
-    def rig(self) -> tuple[Rig, list[tuple[int, bytes]]]:
-        rig = Rig()
-        got: list[tuple[int, bytes]] = []
-
-        def answer(head: ResponseHead, body: bytes) -> Reply:
-            got.append((head.status, body))
-            return Reply(head.status, ((b"x-own", b"1"),), body.upper())
-
-        rig.app.on_head = lambda x: x.forward(
-            rig.upstream,
-            target=b"/",
-            drop=frozenset(),
-            add=(),
-            body=None,
-            whole=answer,
-        )
-        return rig, got
-
-    def test_is_given_when_it_is_complete(self) -> None:
-        rig, got = self.rig()
-        client = rig.connect(GET)
-        rig.link().send(STREAM + b"2\r\nab\r\n")
-        assert client.got() == b""
-        rig.link().send(b"1\r\nc\r\n0\r\n\r\n")
-        assert got == [(200, b"abc")]
-        assert client.got() == b"HTTP/1.1 200 OK\r\nx-own: 1\r\ncontent-length: 3\r\n\r\nABC"
-        assert rig.app.endings == [Ending.COMPLETE]
-        assert rig.upstream.idle_count == 1
-
-    @pytest.mark.parametrize("framing", [b"content-length: 1048577", b"transfer-encoding: chunked"])
-    def test_has_a_bound(self, framing: bytes) -> None:
-        rig, got = self.rig()
-        client = rig.connect(GET)
-        body = b"x" * 1048577
-        if b"chunked" in framing:
-            body = b"100001\r\n" + body
-        rig.link().send(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n\r\n" + body)
-        assert got == []
-        assert client.got().startswith(b"HTTP/1.1 502 ")
-        assert rig.app.endings == [Ending.UPSTREAM_INVALID]
-
-    def test_that_is_cut_is_an_error_the_client_can_read(self) -> None:
-        rig, got = self.rig()
-        client = rig.connect(GET)
-        rig.link().send(OK[:-1])
-        rig.link().hang_up()
-        assert got == []
-        assert client.got().startswith(b"HTTP/1.1 502 ")
-        assert rig.app.endings == [Ending.UPSTREAM_DIED]
-
-    def test_can_be_cancelled_before_it_is_complete(self) -> None:
-        rig, _ = self.rig()
-        client = rig.connect(GET)
-        rig.link().send(OK[:-1])
-        rig.app.seen[0].cancel(BUSY)
-        assert rig.link().transport.aborted
-        assert client.got().startswith(b"HTTP/1.1 503 ")

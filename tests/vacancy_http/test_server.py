@@ -8,7 +8,6 @@ import datetime
 import ipaddress
 import ssl
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,16 +19,17 @@ from standins.http_engine import GET, OK, Rig
 from standins.http_sockets import (
     ScriptedUpstream,
     UpstreamPeer,
+    client,
     on_each_loop,
     raw_request,
     read_reply,
     running,
 )
 from standins.until import until
-from vacancy_http import Ending, Exchange, ListenerLimits, Reply, Upstream
+from vacancy_http import Ending, ListenerLimits, Reply, Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from pathlib import Path
 
 POST = b"POST /x HTTP/1.1\r\nhost: p\r\ncontent-length: 5\r\n\r\nhello"
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -56,17 +56,6 @@ class Gone:
         self.reached.set()
         if await peer.closed(10):
             self.left.set()
-
-
-@contextlib.asynccontextmanager
-async def client(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 @on_each_loop
@@ -375,121 +364,3 @@ async def test_256_streams_are_cancelled_in_one_turn() -> None:
         assert all(x.link is None for x in app.seen)
         assert took < 0.5  # 3 to 10 ms; a slow machine has its time
         await until(lambda: left == 256)
-
-
-def _rss() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) << 10
-    raise AssertionError
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@on_each_loop
-async def test_a_stream_of_1_gib_does_not_grow_the_process() -> None:
-    block = bytes(MIB)
-
-    async def pour(peer: UpstreamPeer) -> None:
-        await peer.request()
-        peer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % (1024 * MIB))
-        for _ in range(1024):
-            peer.write(block)
-            await peer.writer.drain()
-
-    async with (
-        ScriptedUpstream(pour) as upstream,
-        running(Upstream("127.0.0.1", upstream.port)) as (listener, app),
-    ):
-        async with client(listener.port) as (reader, writer):
-            writer.write(GET)
-            await reader.readuntil(b"\r\n\r\n")
-            got, peak, base, next_look = 0, 0, _rss(), 0
-            while got < 1024 * MIB:
-                got += len(await reader.read(MIB))
-                if got >= next_look:
-                    next_look += 32 * MIB
-                    await asyncio.sleep(0.01)  # a client that takes less than comes
-                    peak = max(peak, _rss())
-        assert peak - base < 24 * MIB
-        assert app.endings == [Ending.COMPLETE]
-        assert app.seen[0].response_bytes == 1024 * MIB
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@on_each_loop
-async def test_64_clients_with_64_mib_each_stay_within_the_budget() -> None:
-    block = bytes(MIB)
-    statuses: list[bytes] = []
-
-    async def swallow(peer: UpstreamPeer) -> None:
-        head = await peer.reader.readuntil(b"\r\n\r\n")
-        assert b"content-length: %d\r\n" % (64 * MIB) in head
-        left = 64 * MIB
-        while left:
-            left -= len(await peer.reader.read(MIB))
-        peer.write(OK)
-        await peer.closed(10)
-
-    async def upload(port: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /x HTTP/1.1\r\nhost: p\r\ncontent-length: %d\r\n\r\n" % (64 * MIB))
-        for _ in range(64):
-            writer.write(block)
-            await writer.drain()
-        statuses.append((await read_reply(reader))[9:12])
-        writer.close()
-
-    async with (
-        ScriptedUpstream(swallow) as upstream,
-        running(Upstream("127.0.0.1", upstream.port)) as (listener, app),
-    ):
-        app.bodies = _Forgetful()
-        app.budget.total = 256 * MIB
-        base, peak = _rss(), 0
-        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
-            tasks = [group.create_task(upload(listener.port)) for _ in range(64)]
-            while not all(task.done() for task in tasks):
-                await asyncio.sleep(0.05)
-                peak = max(peak, _rss())
-        assert statuses.count(b"200") >= 4
-        assert statuses.count(b"200") + statuses.count(b"503") == 64
-        assert statuses.count(b"503") >= 1
-        assert app.budget.peak <= 256 * MIB
-        assert app.budget.held == 0
-        assert peak - base < 1.15 * 256 * MIB + 64 * MIB  # the clients and the upstream live here, too
-        await until(lambda: _rss() - base < 96 * MIB)
-
-
-class _Forgetful(list[bytes]):
-    """Keeps no body."""
-
-    def append(self, _body: bytes) -> None:
-        return
-
-
-@on_each_loop
-async def test_a_body_of_64_mib_costs_little_more_than_itself() -> None:
-    block = bytes(MIB)
-    seen: list[tuple[int, int | None]] = []
-
-    def look(x: Exchange) -> None:
-        assert x.body is not None
-        view = x.body.view()
-        seen.append((len(view), x.body.fileno()))
-        view.release()
-        x.respond(Reply(200, (), b"ok"))
-
-    async with running(Upstream("127.0.0.1", 1)) as (listener, app):
-        app.bodies = _Forgetful()
-        app.body_received = look  # type: ignore[method-assign]
-        async with client(listener.port) as (reader, writer):
-            base = _rss() if sys.platform == "linux" else 0
-            writer.write(b"POST /x HTTP/1.1\r\nhost: p\r\ncontent-length: %d\r\n\r\n" % (64 * MIB))
-            for _ in range(64):
-                writer.write(block)
-                await writer.drain()
-            await read_reply(reader)
-        assert seen[0][0] == 64 * MIB
-        assert isinstance(seen[0][1], int)
-        if sys.platform == "linux":
-            assert _rss() - base < 16 * MIB

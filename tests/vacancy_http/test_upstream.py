@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from standins.http_engine import GET, OK, Rig
+from standins.http_engine import GET, OK, POST, Rig
 from standins.http_sockets import raw_request, running
 from standins.until import until
 from vacancy_http import Ending, Upstream, UpstreamLimits
@@ -41,6 +41,61 @@ def test_close_closes_what_rests_and_keeps_nothing_more() -> None:
     rig.link(1).send(OK)
     assert rig.upstream.idle_count == 0
     assert rig.app.endings == [Ending.COMPLETE] * 2
+
+
+class TestRetry:
+    def used_once(self) -> Rig:
+        rig = Rig()
+        rig.connect(GET)
+        rig.link().send(OK)
+        return rig
+
+    @pytest.mark.parametrize("by_reset", [False, True])
+    def test_a_reused_connection_that_dies_before_any_byte_is_tried_once_more(self, by_reset: bool) -> None:
+        rig = self.used_once()
+        client = rig.connect(POST)
+        assert len(rig.upstream.links) == 1
+        if by_reset:
+            rig.link().break_off(ConnectionResetError())
+        else:
+            rig.link().hang_up()
+        assert len(rig.upstream.links) == 2
+        assert rig.link().got().endswith(b"hello")
+        rig.link().send(OK)
+        assert client.got().endswith(b"ok")
+        assert rig.app.endings == [Ending.COMPLETE] * 2
+
+    def test_but_not_twice(self) -> None:
+        rig = self.used_once()
+        client = rig.connect(POST)
+        rig.link().hang_up()
+        rig.link().hang_up()
+        assert len(rig.upstream.links) == 2
+        assert rig.app.endings[-1] is Ending.UPSTREAM_DIED
+        assert client.got().startswith(b"HTTP/1.1 502 ")
+
+    def test_not_on_a_new_connection(self) -> None:
+        rig = Rig()
+        client = rig.connect(POST)
+        rig.link().hang_up()
+        assert len(rig.upstream.links) == 1
+        assert rig.app.endings == [Ending.UPSTREAM_DIED]
+        assert client.got().startswith(b"HTTP/1.1 502 ")
+
+    def test_not_after_a_byte_of_the_response(self) -> None:
+        rig = self.used_once()
+        rig.connect(POST)
+        rig.link().send(b"H")
+        rig.link().hang_up()
+        assert len(rig.upstream.links) == 1
+        assert rig.app.endings[-1] is Ending.UPSTREAM_DIED
+
+    def test_a_retry_that_finds_nobody_still_counts_as_died(self) -> None:
+        rig = self.used_once()
+        rig.connect(POST)
+        rig.upstream.connects = False
+        rig.link(0).hang_up()
+        assert rig.app.endings[-1] is Ending.UPSTREAM_DIED
 
 
 @pytest.mark.component
