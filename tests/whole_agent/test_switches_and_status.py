@@ -58,7 +58,7 @@ async def test_it_is_ready_once_it_listens_and_everything_was_read(standin: Open
         assert await readiness() == (503, {"ready": False, "missing": missing})
         running = asyncio.get_running_loop().create_task(agent.run())
         async with asyncio.timeout(20):
-            while (found := await readiness())[0] != 200:
+            while (found := await readiness())[0] != 200:  # noqa: ASYNC110 - asked over a socket
                 await asyncio.sleep(0.02)
         assert found[1] == {"ready": True, "missing": []}
         running.cancel()
