@@ -24,6 +24,7 @@ _RFC3339 = (
 )
 _ZONE = "^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 _PORT = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+_NUMBER = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _HOST = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)"
 
 
@@ -69,10 +70,13 @@ def _time_zone(_: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _target(_: Mapping[str, Any]) -> tuple[str, str]:
-    shape = f"^https?://{_HOST}(:{_PORT})?$"
+    """Addresses are checked piecemeal: of what `url()` returns the API server knows no length."""
+    scheme, port = "^https?://", f"(:{_PORT})?$"
     rule = (
-        f"self.matches({quoted(shape)}) && "
-        "(!self.matches('^https?://([0-9.]+|.*].*)(:[0-9]+)?$') || isIP(url(self).getHostname()))"
+        f"self.matches({quoted(scheme + _HOST + port)}) "
+        f"&& (!self.matches({quoted(scheme + '[0-9.]+(:[0-9]+)?$')}) "
+        f"|| self.matches({quoted(scheme + _NUMBER + '([.]' + _NUMBER + '){3}' + port)})) "
+        "&& (!self.contains('[') || isIP(self.substring(self.indexOf('[') + 1, self.indexOf(']'))))"
     )
     return rule, (
         "must be http(s)://HOST[:PORT], such as http://127.0.0.1:11434, with a port from 1 to 65535: "

@@ -1,7 +1,7 @@
 """What must hold between fields, as CEL rules of the custom resource.
 
 They say what `cross_checks` says to manifests that no API server has seen; a test feeds both the same wrong
-manifests. Every rule names the field to change. A rule about a whole list cannot point at one entry, so its
+manifests. Every rule names the field to change. One about a whole list cannot point at an entry, so its
 message names the entry. Rejected: `reason: FieldValueDuplicate`, with which the API server drops the message.
 """
 
@@ -40,80 +40,74 @@ class Rule:
 
 
 _GPU = "['nvidia', 'amd']"
-_DECLARED = "': declare it in spec.resources, or name one of: ' + self.resources.map(r, r.name).join(', ')"
-_OWN_PORT = (
-    "(u.target.endsWith(':' + string(self.access.apiPort)) "
-    "|| self.upstreams.exists(o, u.target.endsWith(':' + string(o.port))))"
-)
-_LOCAL = r"u.target.matches('^https?://((?i)localhost|127\\.[0-9.]+|\\[::1\\]):[0-9]+$')"
 
 
-def _repeated(items: str, key: str) -> str:
-    """The values of `key` that occur more than once in a list, as text."""
-    others = f"{items}.exists_one(o, o.{key} == i.{key})"
-    return f"{items}.filter(i, !{others}).map(i, string(i.{key})).join(', ')"
+def _each(items: str, good: str, says: str, quotes: str = "") -> Rule:
+    """A rule about every entry `i` of a list of the spec. The message names the first that breaks it.
+
+    The entry is reached by its position: of what `filter` returns the API server knows no length, so that a
+    message made from it would cost more than it allows.
+    """
+    culprit = f"self.{items}[self.{items}.map(i, {good}).indexOf(false)]"
+    middle = f" + ' ' + {culprit}.{quotes}" if quotes else ""
+    return Rule(
+        f"self.{items}.all(i, {good})",
+        f"of one entry: {says}",
+        items,
+        f"'of ' + {culprit}.name + ': {says.replace(chr(39), chr(92) + chr(39))}'{middle}",
+    )
 
 
 def _unique(items: str, key: str) -> str:
-    return f"{items}.all(i, {items}.exists_one(o, o.{key} == i.{key}))"
+    return f"self.{items}.exists_one(o, o.{key} == i.{key})"
 
+
+_OWN_PORTS = (
+    "(int(url(i.target).getPort()) == self.access.apiPort "
+    "|| self.upstreams.exists(o, int(url(i.target).getPort()) == o.port))"
+)
+_LOCAL = r"i.target.matches('^https?://((?i)localhost|127\\.[0-9.]+|\\[::1\\]):[0-9]+$')"
 
 _SPEC = (
-    Rule(
-        _unique("self.resources", "name"),
-        "has two resources of one name: give each its own name",
-        "resources",
-        f"'has more than one resource of the name ' + {_repeated('self.resources', 'name')} "
-        "+ ': give each its own name'",
+    _each(
+        "resources", _unique("resources", "name"), "another resource has this name: give each its own name"
     ),
-    Rule(
-        f"self.resources.all(r, !(r.type in {_GPU}) || has(r.device) "
-        "|| self.resources.exists_one(o, o.type == r.type))",
-        "device is required where more than one resource has the same GPU type: "
+    _each(
+        "resources",
+        f"!(i.type in {_GPU}) || has(i.device) || self.resources.exists_one(o, o.type == i.type)",
+        "device is required where more than one resource has this type: "
         "name the GPU by its UUID or PCI address",
+    ),
+    _each(
         "resources",
+        "!has(i.device) || self.resources.exists_one(o, has(o.device) && o.type == i.type "
+        "&& o.device.lowerAscii() == i.device.lowerAscii())",
+        "another resource has this device too: declare each GPU once",
     ),
-    Rule(
-        "self.resources.all(r, !has(r.device) || self.resources.exists_one(o, has(o.device) "
-        "&& o.type == r.type && o.device.lowerAscii() == r.device.lowerAscii()))",
-        "has two resources of one device: declare each GPU once",
-        "resources",
+    _each(
+        "upstreams", _unique("upstreams", "name"), "another upstream has this name: give each its own name"
     ),
-    Rule(
-        _unique("self.upstreams", "name"),
-        "has two upstreams of one name: give each its own name",
+    _each("upstreams", _unique("upstreams", "port"), "another upstream has this port: choose another"),
+    _each(
         "upstreams",
-        f"'has more than one upstream of the name ' + {_repeated('self.upstreams', 'name')} "
-        "+ ': give each its own name'",
+        "i.port != self.access.apiPort",
+        "this port is that of the API (spec.access.apiPort): choose another",
     ),
-    Rule(
-        _unique("self.upstreams", "port"),
-        "has two upstreams of one port: choose another",
+    _each(
         "upstreams",
-        f"'has more than one upstream of the port ' + {_repeated('self.upstreams', 'port')} "
-        "+ ': choose another'",
+        "self.resources.exists(r, r.name == i.resource)",
+        "declare its resource in spec.resources, or name one that is there; there is no",
+        quotes="resource",
     ),
-    Rule(
-        "self.upstreams.all(u, u.port != self.access.apiPort)",
-        "has an upstream whose port is that of the API (spec.access.apiPort): choose another",
+    _each(
         "upstreams",
+        "i.alsoRequires.all(a, self.resources.exists(r, r.name == a))",
+        "alsoRequires names a resource that is not there: declare it in spec.resources, or name another",
     ),
-    Rule(
-        "self.upstreams.all(u, self.resources.exists(r, r.name == u.resource))",
-        "names a resource that is not declared in spec.resources: declare it, or name another",
+    _each(
         "upstreams",
-        "'no resource is named ' + self.upstreams.filter(u, !self.resources.exists(r, r.name == u.resource))"
-        f".map(u, u.resource).join(', ') + {_DECLARED}",
-    ),
-    Rule(
-        "self.upstreams.all(u, u.alsoRequires.all(a, self.resources.exists(r, r.name == a)))",
-        "alsoRequires names a resource that is not declared in spec.resources: declare it, or name another",
-        "upstreams",
-    ),
-    Rule(
-        f"self.upstreams.all(u, !{_LOCAL} || !{_OWN_PORT})",
-        "has a target that is a port of the agent itself: write the port of the AI server",
-        "upstreams",
+        f"!{_LOCAL} || !{_OWN_PORTS}",
+        "this target is a port of the agent itself: write the port of the AI server",
     ),
 )
 
@@ -188,7 +182,9 @@ _UPSTREAM = (
 
 _FOOTPRINT = (
     Rule(
-        "self.residentMinFreeMiB <= self.minFreeMiB",
+        # with `has`: a default of `{}` is judged before the defaults inside it are filled in
+        "!has(self.residentMinFreeMiB) "
+        "|| (has(self.minFreeMiB) && self.residentMinFreeMiB <= self.minFreeMiB)",
         "is more than minFreeMiB: a loaded model needs no more than one that has to be loaded",
         "residentMinFreeMiB",
     ),

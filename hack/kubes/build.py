@@ -87,7 +87,7 @@ def _build_one(go: Go, name: str, label: str) -> None:
     ]
     command += ["-o", str(partial), program.package]
     started = time.monotonic()
-    say(f"{label} {version(program.module)}")
+    say(f"{label} {version(name)}")
     with subprocess.Popen(
         command,
         cwd=program.module,
@@ -129,10 +129,10 @@ def _watch(stream: IO[str], label: str, started: float) -> list[str]:
 
 def _flags(name: str) -> str:
     """Smaller programs; and without its version Kubernetes calls itself v0.0.0, which clients trip over."""
-    module = PROGRAMS[name].module
-    if module == HELM:
-        return f"-s -w -X helm.sh/helm/v4/internal/version.version={version(module)}"
-    major, minor = version(module).removeprefix("v").split(".")[:2]
-    facts = {"gitVersion": version(module), "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    if PROGRAMS[name].module == HELM:
+        return f"-s -w -X helm.sh/helm/v4/internal/version.version={version(name)}"
+    kubernetes = version("kube-apiserver")
+    major, minor = kubernetes.removeprefix("v").split(".")[:2]
+    facts = {"gitVersion": kubernetes, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     values = [f"-X {package}.{key}={value}" for package in _VERSION_PACKAGES for key, value in facts.items()]
     return " ".join(["-s", "-w", *values])

@@ -1,7 +1,7 @@
 """Which parts of Kubernetes there are, how each is made, and where the programs are.
 
-Looked for in this order: the directory that KUBEBUILDER_ASSETS names, what `hack/kube build` made, and for
-kubectl and helm, which any version can stand in for, PATH.
+Looked for in the directory that KUBEBUILDER_ASSETS names, then among what `hack/kube build` made. Rejected:
+PATH, where a kubectl of any age may lie, which differs from its server in ways that look like our errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,6 @@ KUBERNETES = HERE
 HELM = HERE / "helm"
 """Go module that pins helm."""
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kubectl")
-_FROM_PATH = frozenset({"kubectl", "helm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +54,20 @@ def cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "vacancy-kube"
 
 
-def version(module: Path) -> str:
-    """The version that a module pins, such as v1.36.3."""
-    pinned = re.search(r"^\s*(?:k8s\.io/kubernetes|helm\.sh/helm/v4) (v[0-9.]+)", _mod(module), re.MULTILINE)
-    assert pinned is not None, f"{module}/go.mod pins no version"
-    return pinned[1]
+def version(name: str) -> str:
+    """The version of a program that its module pins, such as v1.36.3."""
+    program = PROGRAMS[name]
+    for path, pinned in re.findall(r"^\s*(\S+) (v\S+)", _mod(program.module), re.MULTILINE):
+        if f"{program.package}/".startswith(f"{path}/"):
+            return str(pinned)
+    raise AssertionError(f"{program.module}/go.mod pins no version of {name}")
 
 
 def folder(module: Path) -> Path:
     """Where the programs of a module are kept: another pin is another directory."""
     pins = _mod(module).encode() + (module / "go.sum").read_bytes()
-    name = "helm" if module == HELM else "kubernetes"
-    return cache() / f"{name}-{version(module)}-{hashlib.sha256(pins).hexdigest()[:8]}"
+    name, main = ("helm", "helm") if module == HELM else ("kubernetes", "kube-apiserver")
+    return cache() / f"{name}-{version(main)}-{hashlib.sha256(pins).hexdigest()[:8]}"
 
 
 def _mod(module: Path) -> str:
@@ -87,8 +87,7 @@ def find(name: str) -> Path | None:
     for candidate in candidates:
         if os.access(candidate, os.X_OK):
             return candidate
-    on_path = shutil.which(name) if name in _FROM_PATH else None
-    return Path(on_path) if on_path else None
+    return None
 
 
 def missing(names: tuple[str, ...]) -> str | None:
