@@ -66,8 +66,7 @@ def _of_phases(host: Host, jobs: Mapping[int, Job]) -> Iterator[str]:
 
 
 def _of_journal(host: Host, jobs: Mapping[int, Job], journal: HoldJournal) -> Iterator[str]:
-    for upstream in host.board.settings.upstreams:
-        partition = journal.partition(upstream)
+    for upstream, partition in journal._open.items():
         written = {hold.slot: hold.record.job for hold in partition.holds() if hold.record is not None}
         known: dict[int, int] = {
             request.slot: number
@@ -92,5 +91,6 @@ def _of_resources(host: Host, jobs: Mapping[int, Job]) -> Iterator[str]:
         if len(upstreams) > 1:
             yield f"{resource} has jobs of {dict(upstreams)}"
         for upstream, number in upstreams.items():
-            if number > host.board.settings.upstreams[upstream].slots:
+            known = host.board.settings.upstreams.get(upstream)
+            if known is not None and number > known.slots:
                 yield f"{number} jobs of {upstream} on {resource}"

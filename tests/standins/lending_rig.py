@@ -26,7 +26,7 @@ from vacancy_agent.store.journal import HoldJournal, PartitionSpec
 from vacancy_agent.wiring.holds import Holds
 from vacancy_agent.wiring.readings import Readings
 from vacancy_dialects import table_for
-from vacancy_edge import Budget, TokenTable, judge_body
+from vacancy_edge import Budget, TokenTable, judge_body, refusals
 from vacancy_http import Listener, ListenerLimits, UpstreamLimits
 from vacancy_http.wheel import Wheel
 
@@ -93,9 +93,10 @@ class Tasks:
         return work
 
     def go_on(self) -> None:
-        for work, pause in [entry for entry in self.waiting if entry[1].over]:
-            self.waiting.remove((work, pause))
-            self._step(work)
+        """Whoever need not wait any longer goes on; what they do may let others go on, within this call."""
+        while (ready := next((entry for entry in self.waiting if entry[1].over), None)) is not None:
+            self.waiting.remove(ready)
+            self._step(ready[0])
 
     def close(self) -> None:
         for work, _ in self.waiting:
@@ -158,7 +159,11 @@ class Helper:
         pause = Pause()
         self._pauses.append(pause)
         await pause
-        return judge_body(match, body.bytes, *rest, relay=relay)
+        try:
+            raw = body.bytes
+        except ValueError:  # closed, as its client left: the real one refuses, too
+            return refusals.helper_lost("it is gone")
+        return judge_body(match, raw, *rest, relay=relay)
 
     def answer(self) -> None:
         for pause in self._pauses:
