@@ -43,6 +43,7 @@ class Certificate:
             CertificateError: the files do not hold a certificate and its key.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             context.load_cert_chain(self.folder / CERTIFICATE, self.folder / KEY, _no_passphrase)
         except (OSError, ValueError) as error:
