@@ -5,7 +5,7 @@ from __future__ import annotations
 from vacancy_edge import refusals
 from vacancy_edge.bodyhelper import LARGE, BodyHelper
 from vacancy_edge.budget import Budget
-from vacancy_edge.judged import Judged, judge_body, judge_head, retyped
+from vacancy_edge.judged import Judged, judge_body, judge_head, judge_plain, retyped
 from vacancy_edge.refusal import Refusal, refusal_reply
 from vacancy_edge.tokens import Principal, Scope, TokenTable
 
@@ -20,6 +20,7 @@ __all__ = [
     "TokenTable",
     "judge_body",
     "judge_head",
+    "judge_plain",
     "refusal_reply",
     "refusals",
     "retyped",

@@ -18,9 +18,10 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy import work
+from vacancy_agent.proxy.plan import Plan, Plans
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
-from vacancy_edge import Principal, Scope, refusal_reply, refusals
+from vacancy_edge import Principal, Refusal, Scope, judge_head, refusal_reply, refusals, retyped
 from vacancy_http import ProtocolFault, Reply
 
 if TYPE_CHECKING:
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.store.journal import Partition
     from vacancy_api.reasons import Reason
-    from vacancy_dialects import Route, RouteTable
-    from vacancy_edge import Refusal
+    from vacancy_dialects import Match, Route, RouteTable
     from vacancy_http import BodyBudget, Ending, Exchange, ResponseHead, Upstream
 
 LOOPBACK = Principal("loopback", frozenset({Scope.BORROW}))
 """Whoever is let in by `trustLoopback` without a token."""
 ANYONE = Principal("anonymous", frozenset({Scope.BORROW}))
 """Whoever is let in by `allowUnauthenticatedRemote`."""
-TYPE = frozenset({b"content-type"})
+JSON = b"application/json"
+UNKNOWN_ROUTE = frozenset({b"x-vacancy-borrower"})
+"""What goes from a request that the owner's `management: allow` lets through without a row."""
 SUCCESS = range(200, 300)
 CREDENTIAL_HEADERS = frozenset({b"authorization", b"x-api-key"})
 
@@ -77,16 +79,17 @@ class GatedProxy:
         self.partition = partition
         self.budget: BodyBudget = budget
         self.counters = host.counters_of(settings.name)
-        self.add: tuple[tuple[bytes, bytes], ...] = ()
+        self._plans = Plans()
+        self._add: tuple[tuple[bytes, bytes], ...] = ()
         if credential is not None:
-            self.add = ((b"authorization", b"Bearer " + credential.encode()),)
+            self._add = ((b"authorization", b"Bearer " + credential.encode()),)
         self.refusing: Reason | None = None
         """Reason of the last refusal: the first of a run is told, the rest is counted."""
         self._max_body = max_body
         self._always_dropped = CREDENTIAL_HEADERS
         if settings.forward_authorization and credential is None:
             self._always_dropped = frozenset({b"x-api-key"})
-        self._dropped: dict[frozenset[bytes], frozenset[bytes]] = {}
+        self._drops: dict[frozenset[bytes], frozenset[bytes]] = {}
         self._may_pass = {RouteClass.PASS_THROUGH}
         if settings.management_allowed:
             self._may_pass |= {RouteClass.MANAGEMENT, RouteClass.UNLISTED_READ}
@@ -95,42 +98,32 @@ class GatedProxy:
 
     def head_received(self, x: Exchange) -> None:
         """Steps 1 and 2."""
-        principal = self._who(x)
-        if principal is None or not principal.may_borrow:
-            self.host.auth.denied["borrow"] += 1
-            self.refuse(x, refusals.unauthorized())
+        host = self.host
+        plan = self._plans.get(x.head, host.generation) or self._plan(x)
+        if plan is None:
             return
-        self.host.auth.allowed["borrow"] += 1
-        upgrade = x.header(b"upgrade")
-        if upgrade is not None and is_websocket(upgrade):
-            self.refuse(x, refusals.no_tunnels(x.path))
+        host.auth.allowed["borrow"] += 1
+        x.context = Request(x, plan)
+        large = x.content_length > work.EARLY_BODY or x.head.chunked
+        if large and plan.is_work and work.refused_early(self, x, x.context):
             return
-        match = self.table.classify(x.method, x.path, x.query)
-        if match.cls is RouteClass.WORK:
-            x.context = Request(x, principal, self._borrower(x, principal), match)
-            work.head(self, x, x.context)
-        elif match.cls in self._may_pass:
-            x.context = Request(x, principal, principal.name, match)
-            x.collect_body()
-        elif match.cls is RouteClass.UNRECOGNISED:
-            self.refuse(x, refusals.unrecognised_route(self.table.dialect, x.method, match.path))
-        else:
-            self.refuse(x, refusals.management_denied(self.table, x.method, match.path))
+        x.collect_body()
 
     def body_received(self, x: Exchange) -> None:
         """Step 3 for work; the rest is forwarded as it came."""
         request: Request = x.context
-        if request.match.cls is RouteClass.WORK:
+        plan = request.plan
+        if plan.is_work:
             work.body(self, x, request)
         else:
             self.counters.passed += 1
             x.forward(
                 self.upstream,
-                target=request.match.target(x.query),
-                drop=self.dropped(request),
-                add=self.add,
+                target=plan.target,
+                drop=plan.drop,
+                add=plan.add,
                 body=x.body if x.has_body else None,
-                whole=self._rewriter(x, request.match.route),
+                whole=self._rewriter(x, plan.match.route),
             )
 
     def response_started(self, x: Exchange, head: ResponseHead) -> None:
@@ -144,6 +137,9 @@ class GatedProxy:
         request: Request | None = x.context
         if request is not None and request.job is not None:
             work.ended(self, x, request, ending)
+        # Exchange and request name each other. Left like that, each pair waits for the garbage collector, and
+        # the memory of the next one is never warm: that cost more than all of this package's own work.
+        x.context = None
 
     def fault_reply(self, fault: ProtocolFault, detail: str) -> Reply:
         """Word an error that the engine found."""
@@ -158,20 +154,59 @@ class GatedProxy:
         self.counters.refused[refusal.reason] += 1
         x.respond(refusal_reply(refusal))
 
-    def dropped(self, request: Request) -> frozenset[bytes]:
-        """Request headers that must not reach the upstream."""
-        route = request.match.route
-        if route is None:
-            return self._always_dropped | {b"x-vacancy-borrower"}
-        of_route = route.drop_headers(relay=request.principal.relays)
-        known = self._dropped.get(of_route)
-        if known is None:
-            known = self._dropped[of_route] = of_route | self._always_dropped
-        return known | TYPE if request.retype else known
+    def _plan(self, x: Exchange) -> Plan | None:
+        """What the head decides; None: it was refused."""
+        principal = self._who(x)
+        if principal is None or not principal.may_borrow:
+            self.host.auth.denied["borrow"] += 1
+            self.refuse(x, refusals.unauthorized())
+            return None
+        found = self._route(x)
+        if isinstance(found, Refusal):
+            self.host.auth.allowed["borrow"] += 1
+            self.refuse(x, found)
+            return None
+        plan = self._planned(x, principal, found)
+        if principal is not LOOPBACK:  # that one depends on where the connection comes from
+            self._plans.keep(x.head, self.host.generation, plan)
+        return plan
 
-    def added(self, request: Request) -> tuple[tuple[bytes, bytes], ...]:
-        """Request headers that the upstream gets besides."""
-        return (*self.add, (b"content-type", work.JSON)) if request.retype else self.add
+    def _route(self, x: Exchange) -> Match | Refusal:
+        upgrade = x.header(b"upgrade")
+        if upgrade is not None and is_websocket(upgrade):
+            return refusals.no_tunnels(x.path)
+        match = self.table.classify(x.method, x.path, x.query)
+        if match.cls is RouteClass.WORK:
+            encoding = x.header(b"content-encoding")
+            return judge_head(match, x.header(b"content-type"), encoding, x.query) or match
+        if match.cls in self._may_pass:
+            return match
+        if match.cls is RouteClass.UNRECOGNISED:
+            return refusals.unrecognised_route(self.table.dialect, x.method, match.path)
+        return refusals.management_denied(self.table, x.method, match.path)
+
+    def _planned(self, x: Exchange, principal: Principal, match: Match) -> Plan:
+        content_type = x.header(b"content-type")
+        route = match.route
+        drop = self._always_dropped
+        drop |= UNKNOWN_ROUTE if route is None else route.drop_headers(relay=principal.relays)
+        add = self._add
+        if retyped(match, content_type):
+            drop, add = drop | {b"content-type"}, (*add, (b"content-type", JSON))
+        return Plan(
+            principal,
+            self._borrower(x, principal),
+            match,
+            match.cls is RouteClass.WORK,
+            match.target(x.query),
+            self._same(drop),
+            add,
+            content_type,
+        )
+
+    def _same(self, drop: frozenset[bytes]) -> frozenset[bytes]:
+        """One object for equal sets: the engine keeps what it made of a head by them."""
+        return self._drops.setdefault(drop, drop)
 
     def _who(self, x: Exchange) -> Principal | None:
         authorization, key = x.header(b"authorization"), x.header(b"x-api-key")

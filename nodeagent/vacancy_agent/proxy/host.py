@@ -95,6 +95,8 @@ class Host:
     """Told that a job is held: somebody has to look for its proof."""
     helper: BodyHelper
     """Reads bodies that are too large for the loop."""
+    generation: int = 0
+    """Rises with every configuration: what was decided under an older one is decided anew."""
     requests: dict[JobId, Request] = field(default_factory=dict)
     """The jobs whose exchange is under way."""
     held_slots: dict[JobId, HeldSlot] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from vacancy_agent.store.journal import JournalFullError
 from vacancy_agent.store.journal_format import Phase
 from vacancy_api.reasons import Reason
 from vacancy_dialects import EndWatch, needs_marker
-from vacancy_edge import LARGE, Refusal, judge_body, judge_head, retyped
+from vacancy_edge import LARGE, Refusal, judge_plain
 
 if TYPE_CHECKING:
     from vacancy_agent.core.facts import Instant
@@ -29,58 +29,43 @@ if TYPE_CHECKING:
     from vacancy_edge import Judged
     from vacancy_http import Ending, Exchange, ResponseHead
 
-JSON = b"application/json"
 EARLY_BODY = 64 << 10
 """Announced bytes past which the gate is asked before the body is read."""
 JOURNAL_FULL = Refuse(Reason.RESOURCE_BUSY, 2, {"cause": "journal_full"}, 7)
+NOT_LENT = Refuse(Reason.LENDING_DISABLED, 300, {"cause": "not_configured"}, 1)
+"""The upstream has gone from the configuration, and its listener is about to follow."""
 SAMPLED_INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
 
 
-def head(proxy: GatedProxy, x: Exchange, request: Request) -> None:
-    """A work request's head: refuse what its body cannot mend, before the body is read."""
-    content_type = x.header(b"content-type")
-    wrong = judge_head(request.match, content_type, x.header(b"content-encoding"), x.query)
-    if wrong is not None:
-        proxy.refuse(x, wrong)
-        return
-    request.retype = content_type != JSON and retyped(request.match, content_type)
-    if x.has_body and _announced(x) > EARLY_BODY:
-        host = proxy.host
-        refused = standing(host.board, proxy.settings, host.clock.now(), host.clock.wall())
-        if refused is not None:
-            _refused(proxy, x, request, refused)
-            return
-    x.collect_body()
+def refused_early(proxy: GatedProxy, x: Exchange, request: Request) -> bool:
+    """Ask the gate before a large body is read; True: it refused, and that was the answer."""
+    host = proxy.host
+    upstream = host.board.settings.upstreams.get(proxy.name)
+    now, wall = host.clock.now(), host.clock.wall()
+    refuse = NOT_LENT if upstream is None else standing(host.board, upstream, now, wall)
+    if refuse is not None:
+        _refused(proxy, x, request, refuse)
+    return refuse is not None
 
 
 def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     """A work request's body is complete."""
+    plan, held = request.plan, x.body
     content: bytes | memoryview = b""
-    if x.body is not None:
-        if len(x.body) > LARGE:
+    if held is not None:
+        if len(held) > LARGE:
             proxy.host.spawn(_judge_aside(proxy, x, request))
             return
-        content = x.body.bytes if len(x.body) <= EARLY_BODY else x.body.view()  # small: faster than a view
-    judged = judge_body(
-        request.match,
-        content,
-        x.header(b"content-type"),
-        x.header(b"content-encoding"),
-        x.query,
-        relay=request.principal.relays,
-    )
+        content = held.view() if held.small is None else held.small
+    judged = judge_plain(plan.match, content, plan.content_type, plan.principal.relays)
     _judged(proxy, x, request, judged)
 
 
 async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     assert x.body is not None  # noqa: S101 - only called for a collected body
+    plan = request.plan
     judged = await proxy.host.helper.judge(
-        request.match,
-        x.body,
-        x.header(b"content-type"),
-        x.header(b"content-encoding"),
-        x.query,
-        relay=request.principal.relays,
+        plan.match, x.body, plan.content_type, None, x.query, relay=plan.principal.relays
     )
     if x.alive:
         _judged(proxy, x, request, judged)
@@ -95,7 +80,10 @@ def _judged(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged | R
 
 def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> None:
     """Gate, ledger, journal, forward: one turn of the loop."""
-    host = proxy.host
+    host, plan = proxy.host, request.plan
+    if proxy.name not in host.board.settings.upstreams:
+        _refused(proxy, x, request, NOT_LENT)
+        return
     now, wall = host.clock.now(), host.clock.wall()
     verdict = host.gate.decide(Ask(proxy.name, judged.model), now, wall)
     if isinstance(verdict, Refuse):
@@ -104,7 +92,7 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     job = host.ledger.reserve(
         proxy.name,
         now,
-        borrower=request.borrower,
+        borrower=plan.borrower,
         model=judged.model,
         process=host.processes.get(proxy.name),
         resident=verdict.credited,
@@ -128,16 +116,16 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     proxy.refusing = None
     x.forward(
         proxy.upstream,
-        target=request.match.target(x.query),
-        drop=proxy.dropped(request),
-        add=proxy.added(request),
+        target=plan.target,
+        drop=plan.drop,
+        add=plan.add,
         body=(judged.forward if judged.forward is not None else x.body) if x.has_body else None,
     )
 
 
 def answered(x: Exchange, request: Request, response: ResponseHead) -> None:
     """The upstream's head came: watch for the end marker where the reply is an event stream."""
-    route = request.match.route
+    route = request.plan.match.route
     content_type = next((value for name, value in response.headers if name == b"content-type"), None)
     if route is not None and needs_marker(route, content_type):
         request.watch = EndWatch(route)
@@ -165,9 +153,9 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         host.tell("held", upstream=proxy.name, job=job.id, why=why)
         host.held()
     if x.sent_to_upstream:
-        used = host.used.get(request.borrower)
+        used = host.used.get(request.plan.borrower)
         if used is None:
-            used = host.used[request.borrower] = Used()
+            used = host.used[request.plan.borrower] = Used()
         used.requests += 1
         used.seconds += now - job.since
     host.reclaiming.job_ended(proxy.name, job.id, now)
@@ -185,7 +173,7 @@ def _refused(proxy: GatedProxy, x: Exchange, request: Request, refuse: Refuse) -
     host = proxy.host
     if proxy.refusing is not refuse.reason:
         proxy.refusing = refuse.reason
-        host.tell("refuses", upstream=proxy.name, reason=refuse.reason.value, borrower=request.borrower)
+        host.tell("refuses", upstream=proxy.name, reason=refuse.reason.value, borrower=request.plan.borrower)
     proxy.refuse(x, refusal)
 
 
@@ -211,9 +199,3 @@ async def _wait_for(
     await proxy.host.sampler.fresh(resources)
     if x.alive:
         admit(proxy, x, request, judged)
-
-
-def _announced(x: Exchange) -> int:
-    """Bytes that the body will have; a chunked body may have any number."""
-    length = x.header(b"content-length")
-    return EARLY_BODY + 1 if length is None else int(length)

@@ -45,7 +45,7 @@ from vacancy_agent.wiring.readings import Readings
 from vacancy_edge import BodyHelper, TokenTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from vacancy_agent.clock import Clock
     from vacancy_agent.core.conditions import Finding
@@ -103,6 +103,8 @@ class Agent:
         self._lending = self.store.switches.lending
         self.api: ApiServer | None = None
         """Set by whoever serves the API, so that it follows the configuration."""
+        self.condition_changed: Callable[[], None] | None = None
+        """Set by whoever passes the conditions on."""
         self._refused: list[str] = []
         """What is wrong with the newest configuration, which therefore does not run."""
         self._unbound: list[str] = []
@@ -245,6 +247,7 @@ class Agent:
         self.reclaim.reconfigure(config.host)
         host.tokens = TokenTable(config.token_entries)
         host.access = config.access
+        host.generation += 1
         self.holds.restore(recovered)
         self.holds.watch(self._session, config.host.upstreams)
         self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
@@ -309,6 +312,8 @@ class Agent:
             self._tell(
                 "condition", type=changed.type.value, status=changed.status.value, reason=changed.reason
             )
+            if self.condition_changed is not None:
+                self.condition_changed()
 
     def _count_usage(self) -> None:
         """Hand the borrowers' use over to the store, on the day that it is now."""

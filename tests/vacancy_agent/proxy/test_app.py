@@ -115,7 +115,7 @@ class TestTokens:
         got = ask(rig, request(body=BODY, headers=headers))
         assert (got and got.status) == status
         if got is None:
-            assert next(iter(rig.host.requests.values())).borrower == "loopback"
+            assert next(iter(rig.host.requests.values())).plan.borrower == "loopback"
 
     def test_a_peer_without_an_address_is_not_this_machine(
         self, lending: Callable[..., LendingRig], monkeypatch: pytest.MonkeyPatch
@@ -131,7 +131,7 @@ class TestTokens:
     ) -> None:
         rig = lending(access=AccessSettings(allow_unauthenticated_remote=True))
         assert ask(rig, request(body=BODY, headers=headers)) is None
-        assert next(iter(rig.host.requests.values())).borrower == "anonymous"
+        assert next(iter(rig.host.requests.values())).plan.borrower == "anonymous"
 
     @pytest.mark.parametrize(("token", "borrower"), [(RELAY, "pool/team"), (BORROW, "ci"), (BOTH, "owner")])
     def test_only_the_gateway_says_for_whom_it_asks(self, rig: LendingRig, token: str, borrower: str) -> None:

@@ -9,6 +9,7 @@ from standins.hosts import host, resource, upstream
 from standins.http_text import CHAT, DONE, LAST, STREAM_HEAD, WORD, answer, reply, request
 from standins.lending_rig import BORROW, RELAY, one_upstream
 from vacancy_agent.core.facts import Evidence, MiB
+from vacancy_agent.core.job import ReleasedBy
 from vacancy_agent.core.settings import Dialect, Footprint, ResourceType
 from vacancy_agent.proxy.counters import Outcome
 from vacancy_agent.proxy.work import EARLY_BODY
@@ -312,6 +313,43 @@ class TestGate:
         rig.presence(Evidence.PRESENT)
         headers = {"content-type": "application/json", "content-length": str(EARLY_BODY)}
         assert rig.port.connect(request(token=BORROW, headers=headers)).got() == b""
+
+
+class TestAnUpstreamThatIsConfiguredAway:
+    """Its listener ends a moment after it has gone from the configuration."""
+
+    OTHER = host([upstream("new", ("disk",))], [resource("disk", ResourceType.MEMORY)])
+
+    def gone(self, rig: LendingRig) -> None:
+        for part in (rig.host.ledger, rig.host.board, rig.reclaim):
+            part.reconfigure(self.OTHER)
+
+    @pytest.mark.parametrize("length", [13, EARLY_BODY + 1])
+    def test_a_late_order_is_told_so(self, rig: LendingRig, length: int) -> None:
+        client = rig.port.connect(request(body={"model": "m"}, token=BORROW)[:-1])
+        self.gone(rig)
+        if length > EARLY_BODY:
+            headers = {"content-length": str(length), "content-type": "application/json"}
+            client = rig.port.connect(request(token=BORROW, headers=headers))
+        client.send(b"}")
+        got = answer(client.got())
+        assert (got.status, got.reason) == (503, "lending_disabled")
+        assert got.error["detail"] == {"cause": "not_configured"}
+        assert rig.port.upstream.links == []
+
+    @pytest.mark.parametrize("proved", [True, False])
+    def test_its_last_job_ends_as_any_other(self, rig: LendingRig, proved: bool) -> None:
+        client = order(rig)
+        (number,) = rig.host.requests
+        self.gone(rig)
+        if proved:
+            rig.port.link().send(reply())
+            assert not list(rig.host.ledger.jobs())
+        else:
+            client.hang_up()
+            assert rig.holds.release(number, ReleasedBy.PROOF, "idle")
+        assert not rig.journal.partition("up").holds()
+        agreement.check_empty(rig.host, rig.journal)
 
 
 class TestSlots:
