@@ -42,19 +42,21 @@ class Rule:
 _GPU = "['nvidia', 'amd']"
 
 
-def _each(items: str, good: str, says: str, quotes: str = "") -> Rule:
+def _each(items: str, good: str, says: str, *, plain: str = "", quotes: str = "") -> Rule:
     """A rule about every entry `i` of a list of the spec. The message names the first that breaks it.
 
-    The entry is reached by its position: of what `filter` returns the API server knows no length, so that a
-    message made from it would cost more than it allows.
+    `quotes` is the field whose value stands for `%` in the message, which `plain` says without it. The entry
+    is reached by its position: of what `filter` returns the API server knows no length, so a message made
+    from it would cost too much.
     """
     culprit = f"self.{items}[self.{items}.map(i, {good}).indexOf(false)]"
-    middle = f" + ' ' + {culprit}.{quotes}" if quotes else ""
+    message = says.replace("%", f"' + {culprit}.{quotes} + '")
+    noun = items.removesuffix("s")
     return Rule(
         f"self.{items}.all(i, {good})",
-        f"of one entry: {says}",
+        f"one {noun}: {plain or says}",
         items,
-        f"'of ' + {culprit}.name + ': {says.replace(chr(39), chr(92) + chr(39))}'{middle}",
+        f"'{noun} ' + {culprit}.name + ': {message}'",
     )
 
 
@@ -69,9 +71,7 @@ _OWN_PORTS = (
 _LOCAL = r"i.target.matches('^https?://((?i)localhost|127\\.[0-9.]+|\\[::1\\]):[0-9]+$')"
 
 _SPEC = (
-    _each(
-        "resources", _unique("resources", "name"), "another resource has this name: give each its own name"
-    ),
+    _each("resources", _unique("resources", "name"), "another one has this name: give each its own name"),
     _each(
         "resources",
         f"!(i.type in {_GPU}) || has(i.device) || self.resources.exists_one(o, o.type == i.type)",
@@ -82,12 +82,10 @@ _SPEC = (
         "resources",
         "!has(i.device) || self.resources.exists_one(o, has(o.device) && o.type == i.type "
         "&& o.device.lowerAscii() == i.device.lowerAscii())",
-        "another resource has this device too: declare each GPU once",
+        "another one has this device too: declare each GPU once",
     ),
-    _each(
-        "upstreams", _unique("upstreams", "name"), "another upstream has this name: give each its own name"
-    ),
-    _each("upstreams", _unique("upstreams", "port"), "another upstream has this port: choose another"),
+    _each("upstreams", _unique("upstreams", "name"), "another one has this name: give each its own name"),
+    _each("upstreams", _unique("upstreams", "port"), "another one has this port: choose another"),
     _each(
         "upstreams",
         "i.port != self.access.apiPort",
@@ -96,7 +94,8 @@ _SPEC = (
     _each(
         "upstreams",
         "self.resources.exists(r, r.name == i.resource)",
-        "declare its resource in spec.resources, or name one that is there; there is no",
+        "no resource is named %: declare it in spec.resources, or name one that is there",
+        plain="its resource is not there: declare it in spec.resources, or name one that is there",
         quotes="resource",
     ),
     _each(
