@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 RETRY_TICKS = 5
 """Ticks between two attempts to bind a port that was taken: whoever has it may end."""
+LOOK_S = 0.05
+"""A condition follows what it rests on within this time."""
 TICK_S = 1.0
 """Between two looks at what changes by time alone: stale presence, pauses that end."""
 
@@ -97,6 +99,7 @@ class Agent:
         )
         self.holds = Holds(self.host, self._journal, state)
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
+        self._looking: asyncio.TimerHandle | None = None
         self.readings = Readings(board, self.reclaim, clock, tell, self._observed)
         self.listeners = Listeners(self.host, self._journal, state)
         self._pause = self.store.switches.pause
@@ -144,6 +147,8 @@ class Agent:
         if self._closed:
             return
         self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
         self.reclaim.close()
         self.host.helper.close()
         self._count_usage()
@@ -187,7 +192,7 @@ class Agent:
         for name in sorted(needed):
             reading = board.capacity[name]
             fresh = isinstance(reading, Ready) and now - reading.at <= bound
-            if board.settings.resources[name].enabled and not fresh:
+            if board.resource_enabled(name) and not fresh:
                 missing.append(f"resource {name} has no fresh sample")
         return missing
 
@@ -218,7 +223,7 @@ class Agent:
         """The switch of one resource at this machine."""
         self.host.board.set_resource_enabled(resource, enabled)
         self._tell("resource switched", resource=resource, enabled=enabled)
-        self._observed()
+        self._observe()
         await self.store.set_resource(resource, enabled)
 
     def release_hold(self, job: JobId) -> bool:
@@ -287,7 +292,7 @@ class Agent:
         else:
             self._tell("paused here", until="resumed" if pause.until is None else rfc3339(pause.until))
             self.reclaim.lending_stopped(self.host.clock.now())
-        self._observed()
+        self._observe()
 
     def _take_switches(self) -> None:
         """What was switched in an earlier run, also of resources that come with a later configuration."""
@@ -296,7 +301,17 @@ class Agent:
             self.host.board.set_resource_enabled(resource, enabled)
 
     def _observed(self) -> None:
-        """Something that a condition rests on may have changed."""
+        """Something that a condition rests on may have changed: look soon.
+
+        Not at once: a sample is taken after every job, and conditions are for people and the cluster.
+        """
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._observe)
+
+    def _observe(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
         now, wall = self.host.clock.now(), self.host.clock.wall()
         board = self.host.board
         self._set_condition(lendable_finding(host_lendable(board, now, wall)))
