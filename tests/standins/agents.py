@@ -15,13 +15,14 @@ import pytest
 from vacancy_agent.clock import SystemClock
 from vacancy_agent.store.state import StateDir
 from vacancy_agent.wiring.agent import Agent
-from vacancy_agent.wiring.config import alone
 from vacancy_agent.wiring.api_server import ApiServer
+from vacancy_agent.wiring.config import alone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from vacancy_agent.clock import Clock
     from vacancy_agent.store.state import Tokens
     from vacancy_agent.wiring.config import Configuration
 
@@ -104,7 +105,7 @@ class Lender:
     async def until(self, wanted: Callable[[Any], object], within: float = 10.0) -> Any:
         """The upstream's status once it is as wanted."""
         async with asyncio.timeout(within):
-            while not wanted(found := await self.upstream()):
+            while not wanted(found := await self.upstream()):  # noqa: ASYNC110 - the API is asked
                 await asyncio.sleep(0.02)
         return found
 
@@ -119,7 +120,7 @@ def configuration(folder: Path, document: dict[str, Any], tokens: Tokens) -> Con
 
 
 @contextlib.asynccontextmanager
-async def lender(folder: Path, document: dict[str, Any]) -> AsyncIterator[Lender]:
+async def lender(folder: Path, document: dict[str, Any], clock: Clock | None = None) -> AsyncIterator[Lender]:
     """An agent by this manifest, for the length of the block; it lends when the block begins, if it can."""
     folder.mkdir(exist_ok=True)
     state = StateDir(folder / "state")
@@ -128,7 +129,7 @@ async def lender(folder: Path, document: dict[str, Any]) -> AsyncIterator[Lender
     agent = Agent(
         configuration(folder, document, tokens),
         state,
-        SystemClock(),
+        clock or SystemClock(),
         lambda event, **facts: told.append((event, facts)),
     )
     agent.api = api = ApiServer(agent, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vacancy_agent.clock import SystemClock
 from vacancy_agent.core.facts import Instant, Seconds, WallTime
 
 
@@ -31,3 +32,22 @@ class FakeClock:
         """Time passes while the machine sleeps."""
         self._now += seconds
         self._wall += seconds
+
+
+class AheadClock(SystemClock):
+    """The machine's clocks, put on by a test: it can let a day pass in an instant, awake."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def now(self) -> Instant:
+        return Instant(super().now() + self._ahead)
+
+    def awake(self) -> Seconds:
+        return Seconds(super().awake() + self._ahead)
+
+    def wall(self) -> WallTime:
+        return WallTime(super().wall() + self._ahead)
+
+    def advance(self, seconds: float) -> None:
+        self._ahead += seconds

@@ -5,6 +5,7 @@ demand. What it does with a request is said by the request's JSON field `standin
 to `/_standin/behaviour`. Fields, all optional:
 
     head_delay_s   seconds before the response head
+    first_delay_s  seconds between the head of a stream and its first chunk
     chunks         events or words to send (5)
     every_s        seconds between two chunks (0)
     status         answer this status with an OpenAI error
@@ -46,6 +47,7 @@ class Behaviour:
     """What is done with a request; see the top of the file."""
 
     head_delay_s: float = 0.0
+    first_delay_s: float = 0.0
     chunks: int = 5
     every_s: float = 0.0
     status: int = 200
@@ -250,6 +252,7 @@ class Connection:
 
     async def _send_events(self, seen: Seen, wanted: Behaviour) -> None:
         self._head("text/event-stream; charset=utf-8", "Transfer-Encoding: chunked")
+        await asyncio.sleep(wanted.first_delay_s)
         for number in range(wanted.chunks):
             if number == wanted.cut:
                 seen.how = "cut"
