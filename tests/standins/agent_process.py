@@ -30,6 +30,7 @@ class AgentProcess:
         document: dict[str, Any],
         *options: str,
         python: tuple[str, ...] = (),
+        program: tuple[str, ...] = ("-m", "vacancy_agent.cli"),
         env: dict[str, str] | None = None,
         state: Path | None = None,
     ) -> None:
@@ -40,15 +41,7 @@ class AgentProcess:
         self.document = document
         self.write(document)
         self.api_url = f"http://127.0.0.1:{document['spec']['access']['apiPort']}"
-        command = [
-            sys.executable,
-            *python,
-            "-m",
-            "vacancy_agent.cli",
-            "agent",
-            "--manifest",
-            str(self.manifest),
-        ]
+        command = [sys.executable, *python, *program, "agent", "--manifest", str(self.manifest)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--state-dir", str(self.state), *options],
