@@ -18,6 +18,8 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     ANSWERED = "answered"  # a reply of our own; nothing was forwarded
 
+    __hash__ = str.__hash__  # Enum's own is written in Python, and every exchange has its ending looked up
+
 
 class ProtocolFault(StrEnum):
     """An error the engine found; the application words the reply (`Application.fault_reply`)."""

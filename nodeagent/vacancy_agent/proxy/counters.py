@@ -25,6 +25,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     """The upstream was not there, died, or answered what cannot be read."""
 
+    __hash__ = str.__hash__  # Enum's own is written in Python, and every request looks one up
+
 
 class UpstreamCounters:
     """Counts of one upstream since the agent started, over every listener it had."""

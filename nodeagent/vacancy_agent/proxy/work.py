@@ -126,10 +126,12 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
 def answered(x: Exchange, request: Request, response: ResponseHead) -> None:
     """The upstream's head came: watch for the end marker where the reply is an event stream."""
     route = request.plan.match.route
-    content_type = next((value for name, value in response.headers if name == b"content-type"), None)
-    if route is not None and needs_marker(route, content_type):
-        request.watch = EndWatch(route)
-        x.tap = request.watch.feed
+    for name, value in response.headers:
+        if name == b"content-type":
+            if route is not None and needs_marker(route, value):
+                request.watch = EndWatch(route)
+                x.tap = request.watch.feed
+            return
 
 
 def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> None:

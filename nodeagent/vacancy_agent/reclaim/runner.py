@@ -85,7 +85,9 @@ class ReclaimRunner:
 
     def job_ended(self, upstream: str, job: JobId, now: Instant) -> None:
         """A job was released, or is held now."""
-        self._run(self.reclaims.job_ended(upstream, job, now))
+        effects = self.reclaims.job_ended(upstream, job, now)
+        if effects:  # mostly there are none, and this is the path of every request
+            self._run(effects)
 
     def recheck(self, board: Board, now: Instant) -> None:
         """After every sample: a wait whose trigger is gone stands down."""
