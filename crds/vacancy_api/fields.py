@@ -105,23 +105,29 @@ def duration_between(low: str, high: str) -> TextRule:
     )
 
 
-def _listen_problem(text: str) -> str | None:
+_ANY_ADDRESS = "must be an IP address such as 0.0.0.0, :: or 127.0.0.1"
+_BROADCAST = "255.255.255.255"
+
+
+def ip_problem(text: str) -> str | None:
+    """What is wrong with an IP address that the API server would not take as one; None where nothing is."""
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return f"must be an IP address such as 0.0.0.0, :: or 127.0.0.1; got {text!r}"
-    return "must not carry a zone: remove the % and what follows" if "%" in text else None
+        return f"{_ANY_ADDRESS}; got {text!r}"
+    if "%" in text:
+        return "must not carry a zone: remove the % and what follows"
+    mapped = getattr(address, "ipv4_mapped", None)
+    return f"is an IPv4 address written as IPv6: write {mapped}" if mapped is not None else None
 
 
 def _address_problem(text: str) -> str | None:
-    problem = _listen_problem(text)
+    problem = ip_problem(text)
     if problem is not None:
-        return f"must be the machine's IP address, such as 192.168.1.20; got {text!r}"
+        return problem.replace(_ANY_ADDRESS, "must be the machine's IP address, such as 192.168.1.20")
     address = ipaddress.ip_address(text)
-    mapped = getattr(address, "ipv4_mapped", None)
-    if mapped is not None:
-        return f"is an IPv4 address written as IPv6: write {mapped}"
-    if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local:
+    local = address.is_loopback or address.is_unspecified or address.is_link_local
+    if local or address.is_multicast or text == _BROADCAST:
         return f"must be an address that other machines can reach; {text} is not one"
     return None
 
@@ -161,15 +167,23 @@ def _zone_problem(text: str) -> str | None:
     return f"must be an IANA time zone such as Europe/Berlin; got {text!r}{hint}"
 
 
+_BLANKS = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""White space as Unicode and the API server have it; Python counts four control characters more."""
+
+
+def _is_trimmed(text: str) -> bool:
+    return text != "" and text == text.strip(_BLANKS)
+
+
 def _program_problem(text: str) -> str | None:
-    if not text.strip() or text != text.strip():
+    if not _is_trimmed(text):
         return f"must be a program's name without surrounding blanks; got {text!r}"
     name = text.replace("\\", "/").rpartition("/")[2]
     return None if name == text else f"must be a program's name, not a path: write {name!r}"
 
 
 def _nonblank_problem(text: str) -> str | None:
-    return None if text.strip() and text == text.strip() else f"must not be blank or padded; got {text!r}"
+    return None if _is_trimmed(text) else f"must not be blank or padded; got {text!r}"
 
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -208,7 +222,7 @@ GpuDevice = Annotated[
         64,
     ),
 ]
-IpAddress = Annotated[str, TextRule(_listen_problem, 45, {"x-vacancy-check": {"kind": "ip"}})]
+IpAddress = Annotated[str, TextRule(ip_problem, 45, {"x-vacancy-check": {"kind": "ip"}})]
 ReachableIpAddress = Annotated[
     str, TextRule(_address_problem, 45, {"x-vacancy-check": {"kind": "reachable-ip"}})
 ]

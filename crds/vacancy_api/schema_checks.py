@@ -22,6 +22,7 @@ _RFC3339 = (
     r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"([.][0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
+_TRIMMED = "size(self) > 0 && self.trim() == self"
 _ZONE = "^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 _PORT = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _NUMBER = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -59,7 +60,8 @@ def _reachable_ip(_: Mapping[str, Any]) -> tuple[str, str]:
 
 def _rfc3339(_: Mapping[str, Any]) -> tuple[str, str]:
     return (
-        f"self.matches({quoted(_RFC3339)}) && !format.datetime().validate(self).hasValue()",
+        f"self.matches({quoted(_RFC3339)}) && !self.startsWith('0000') "
+        "&& !format.datetime().validate(self).hasValue()",
         "must be an RFC 3339 time with a zone, such as 2030-01-31T18:00:00Z",
     )
 
@@ -86,13 +88,13 @@ def _target(_: Mapping[str, Any]) -> tuple[str, str]:
 
 def _program(_: Mapping[str, Any]) -> tuple[str, str]:
     return (
-        r"size(self) > 0 && self.trim() == self && !self.matches('[/\\\\]')",
+        rf"{_TRIMMED} && !self.matches('[/\\\\]')",
         "must be a program's name without path or surrounding blanks, such as steam",
     )
 
 
 def _nonblank(_: Mapping[str, Any]) -> tuple[str, str]:
-    return "size(self) > 0 && self.trim() == self", "must not be blank or padded"
+    return _TRIMMED, "must not be blank or padded"
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]] = {

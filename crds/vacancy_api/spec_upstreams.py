@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,7 +9,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vacancy_api.check_upstreams import YIELDING
-from vacancy_api.fields import Contract, DnsLabel, ModelName, ServiceName, TextRule, duration_between
+from vacancy_api.fields import (
+    Contract,
+    DnsLabel,
+    ModelName,
+    ServiceName,
+    TextRule,
+    duration_between,
+    ip_problem,
+)
 from vacancy_api.spec_access import Port, SecretKeyRef
 from vacancy_api.spec_resources import MAX_MIB
 
@@ -72,15 +79,13 @@ def target_problem(text: str) -> str | None:
 def _host_problem(host: str) -> str | None:
     if not host.startswith("[") and not re.fullmatch(r"[0-9.]+", host):
         return None
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
+    if ip_problem(host.strip("[]")) is not None:
         return f"must name a host or a valid IP address; got {host!r}"
     return None
 
 
 def _port_problem(port: str | None) -> str | None:
-    if port is None or 1 <= int(port[1:]) <= _MAX_PORT:
+    if port is None or (port[1] != "0" and int(port[1:]) <= _MAX_PORT):
         return None
     return f"must have a port from 1 to {_MAX_PORT}; got {port[1:]}"
 
