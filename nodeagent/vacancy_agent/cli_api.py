@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 DEFAULT_API = "http://127.0.0.1:8470"
 TIMEOUT_S = 10.0
+WRONG_INPUT = 400
+UNAUTHORIZED = 401
+WAYS = "give --token, $VACANCY_TOKEN or --state-dir, or run as the user who runs the agent"
 
 
 class ApiUnreachableError(Exception):
@@ -42,21 +47,21 @@ def call(
     """One call to the agent's API.
 
     Raises:
-        ApiUnreachableError: nobody answers there, or not with JSON.
-        ApiRefusedError: the agent refused; the message is its own.
+        ApiUnreachableError: nobody answers there, or not as a vacancy agent does.
+        ApiRefusedError: the agent refused, or the address or the token cannot be used; the message says why.
     """
-    base = args.api or os.environ.get("VACANCY_API") or DEFAULT_API
-    if urlsplit(base).scheme not in {"http", "https"}:
-        raise ApiRefusedError(400, f"--api must be an http:// or https:// URL, not {base!r}")
+    base = _checked_base(args.api or os.environ.get("VACANCY_API") or DEFAULT_API)
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(base.rstrip("/") + path, data=data, method=method)  # noqa: S310 - scheme checked
+    request = urllib.request.Request(base + path, data=data, method=method)  # noqa: S310 - scheme checked
     request.add_header("Accept", "application/json")
     if data is not None:
         request.add_header("Content-Type", "application/json")
     token = find_token(args, scope)
     if token is not None:
+        if not (token.isascii() and token.isprintable()):
+            raise ApiRefusedError(WRONG_INPUT, "the token has characters that no token has")
         request.add_header("Authorization", f"Bearer {token}")
-    return _exchange(request, base)
+    return _exchange(request, base, has_token=token is not None)
 
 
 def find_token(args: argparse.Namespace, scope: str) -> str | None:
@@ -72,28 +77,53 @@ def find_token(args: argparse.Namespace, scope: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _exchange(request: urllib.request.Request, base: str) -> dict[str, Any]:
+def _checked_base(base: str) -> str:
+    try:
+        url = urlsplit(base)
+        good = url.scheme in {"http", "https"} and url.hostname and (url.port is None or url.port > 0)
+    except ValueError:
+        good = False
+    if not good or not base.isascii() or not base.isprintable() or " " in base:
+        raise ApiRefusedError(WRONG_INPUT, f"--api must be an http:// or https:// URL, not {base!r}")
+    return base.rstrip("/")
+
+
+def _exchange(request: urllib.request.Request, base: str, *, has_token: bool) -> dict[str, Any]:
     # Proxy settings of the environment are for the internet, not for the agent on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=TIMEOUT_S) as response:
             answer = json.loads(response.read())
     except urllib.error.HTTPError as error:
-        raise ApiRefusedError(error.code, _message_of(error)) from error
-    except (OSError, ValueError) as error:
-        raise ApiUnreachableError(
-            f"no agent answers at {base} ({error}); is `vacancy agent` running?"
-        ) from error
+        with error:
+            raise _refused(error, base, has_token=has_token) from error
+    except (ValueError, HTTPException) as error:
+        raise _stranger(base) from error
+    except OSError as error:
+        raise ApiUnreachableError(_why(error, base)) from error
     if not isinstance(answer, dict):
-        raise ApiUnreachableError(f"what answers at {base} is not a vacancy agent")
+        raise _stranger(base)
     return answer
 
 
-def _message_of(error: urllib.error.HTTPError) -> str:
+def _refused(error: urllib.error.HTTPError, base: str, *, has_token: bool) -> Exception:
     try:
-        message = json.loads(error.read())["error"]["message"]
-    except (ValueError, KeyError, TypeError, OSError):
-        message = f"the agent answered {error.code} {error.reason}"
-    if error.code == 401:  # noqa: PLR2004 - HTTP's own number
-        return f"{message}; give --token, $VACANCY_TOKEN, or run as the user who runs the agent"
-    return str(message)
+        message = str(json.loads(error.read())["error"]["message"])
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
+        return _stranger(base)
+    if error.code == UNAUTHORIZED:
+        why = "the agent does not accept this token for it" if has_token else "no token was found"
+        return ApiRefusedError(error.code, f"{why}: {WAYS}")
+    return ApiRefusedError(error.code, message)
+
+
+def _stranger(base: str) -> ApiUnreachableError:
+    return ApiUnreachableError(f"what answers at {base} is not a vacancy agent; give --api")
+
+
+def _why(error: OSError, base: str) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        remedy = "set SSL_CERT_FILE to the certificate of who signed it"
+        return f"the certificate of {base} is not trusted ({reason.verify_message}): {remedy}"
+    return f"no agent answers at {base} ({reason}); is `vacancy agent` running?"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vacancy_agent.cli_text import Document
 
 EXIT_OK, EXIT_RUNTIME, EXIT_INPUT, EXIT_REFUSED = 0, 1, 2, 3
+SERVER_FAILED = 500
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +24,9 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     _reader(commands, "who", "who is using this machine, and who did today", cli_text.who)
     _reader(commands, "why", "why it lends or does not, in a sentence each", cli_text.why)
     pause = _command(commands, "pause", "stop lending now, for a time or until `vacancy resume`", _pause)
-    pause.add_argument("--for", dest="duration", metavar="DURATION", help="for example 45m, 2h or 1h30m")
+    end = pause.add_mutually_exclusive_group()
+    end.add_argument("--for", dest="duration", metavar="DURATION", help="for example 45m, 2h or 1h30m")
+    end.add_argument("--until", metavar="TIME", help="for example 2026-12-24T18:00:00Z")
     _command(commands, "resume", "end a pause made with `vacancy pause`", _resume)
     holds = _command(commands, "holds", "work whose end is not proved, and how to free it", _holds)
     holds.add_argument("--release", metavar="ID", help="free this hold: you know that the work has ended")
@@ -69,18 +72,31 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         return run(args)
     except cli_api.ApiRefusedError as refused:
         print(f"vacancy: {refused}", file=sys.stderr)
-        return EXIT_INPUT if refused.status == 400 else EXIT_REFUSED  # noqa: PLR2004 - HTTP's own number
+        return _code_of(refused.status)
     except cli_api.ApiUnreachableError as unreachable:
         print(f"vacancy: {unreachable}", file=sys.stderr)
         return EXIT_RUNTIME
 
 
+def _code_of(status: int) -> int:
+    if status == cli_api.WRONG_INPUT:
+        return EXIT_INPUT
+    return EXIT_RUNTIME if status >= SERVER_FAILED else EXIT_REFUSED
+
+
 def _show(args: argparse.Namespace, document: Document, render: Callable[[Document], str]) -> None:
-    print(json.dumps(document, indent=2) if args.json else render(document))
+    try:
+        text = json.dumps(document, indent=2) if args.json else render(document)
+    except (KeyError, TypeError) as missing:
+        raise cli_api.ApiUnreachableError(
+            f"the answer has no {missing}: is it a vacancy agent of this version? (--json shows it)"
+        ) from missing
+    print(text)
 
 
 def _pause(args: argparse.Namespace) -> int:
-    wanted: dict[str, Any] = {"for": args.duration} if args.duration else {}
+    asked = {"for": args.duration, "until": args.until}
+    wanted: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     _show(args, cli_api.call(args, "POST", "/admin/pause", scope="admin", body=wanted), cli_text.lending)
     return EXIT_OK
 
@@ -91,7 +107,7 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _holds(args: argparse.Namespace) -> int:
-    if args.release:
+    if args.release is not None:
         path = f"/admin/holds/{cli_api.segment(args.release)}"
         document = cli_api.call(args, "DELETE", path, scope="admin")
     else:

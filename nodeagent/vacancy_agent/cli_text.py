@@ -95,10 +95,13 @@ def _upstream_sentences(upstream: Document) -> list[str]:
     name, held = upstream["name"], upstream["held"]
     reason = upstream["reason"] or "unknown"
     because = SENTENCES.get(reason, f"of {reason}")
+    if not upstream.get("bound", True):
+        because = f"port {upstream['port']} cannot be listened on"
     lends = "lends" if upstream["lendable"] else f"does not lend, because {because} ({reason})"
     sentences = [f"{name}: {lends}."]
     if held:
-        sentences.append(f"{name}: {held} jobs are held until their end is proved (vacancy holds).")
+        jobs = "1 job is" if held == 1 else f"{held} jobs are"
+        sentences.append(f"{name}: {jobs} held until the end is proved (vacancy holds).")
     return sentences
 
 
@@ -106,13 +109,7 @@ def _lending_line(state: Document) -> str:
     if state["allowed"]:
         return "Lending is on."
     until = f" until {state['pausedUntil']}" if state.get("pausedUntil") else ""
-    by = {
-        "spec": "in the manifest",
-        "schedule": "by its schedule",
-        "cluster": "by the cluster",
-        "local": "on this machine",
-    }
-    return f"Lending is off{until}, {by.get(state['by'], state['by'])}."
+    return f"Lending is off{until}, {SWITCHED_BY.get(state['by'], state['by'])}."
 
 
 def _presence_line(owner: Document) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 
+import pytest
+
 from vacancy_agent import cli_text
+from vacancy_api.reasons import Reason, http_status
 
 STATUS = {
     "agent": {
@@ -86,12 +89,43 @@ def test_why_is_a_sentence_for_each_upstream():
         "llama: does not lend, because someone is at this machine, or was a moment ago (owner_active)."
         in text
     )
-    assert "llama: 2 jobs are held until their end is proved" in text
+    assert "llama: 2 jobs are held until the end is proved (vacancy holds)." in text
 
 
-def test_lending_off_says_until_when_and_by_whom():
-    answer = {"lending": {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": "local"}}
-    assert cli_text.lending(answer) == "Lending is off until 2026-11-30T12:00:00Z, on this machine."
+def test_why_an_upstream_that_does_not_listen_lends_nothing():
+    unbound = copy.deepcopy(STATUS)
+    unbound["agent"]["upstreams"][0] |= {"bound": False, "reason": "upstream_unavailable", "held": 1}
+    text = cli_text.why(unbound)
+    assert "does not lend, because port 8481 cannot be listened on (upstream_unavailable)." in text
+    assert "llama: 1 job is held" in text
+
+
+def test_why_knows_a_sentence_for_every_reason_of_a_refusal():
+    codes = {reason.value for reason in Reason if http_status(reason) == 503}
+    assert codes - cli_text.SENTENCES.keys() == {"buffer_budget", "tunnel_cap"}, "these refuse one request"
+
+
+def test_a_reason_of_a_later_version_is_shown_as_it_is():
+    later = copy.deepcopy(STATUS)
+    later["agent"]["upstreams"][0]["reason"] = "moon_phase"
+    assert "because of moon_phase (moon_phase)" in cli_text.why(later)
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("local", "on this machine"),
+        ("cluster", "by the cluster"),
+        ("spec", "in the manifest"),
+        ("schedule", "by its schedule"),
+        ("later", "later"),
+    ],
+)
+def test_lending_off_says_until_when_and_by_whom(by: str, words: str):
+    answer = {"lending": {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": by}}
+    assert cli_text.lending(answer) == f"Lending is off until 2026-11-30T12:00:00Z, {words}."
+    answer["lending"]["pausedUntil"] = None
+    assert cli_text.lending(answer) == f"Lending is off, {words}."
 
 
 def test_holds_say_how_to_free_them():
