@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import argparse
-
+    from collections.abc import Callable
 
 EXIT_OK, EXIT_RUNTIME, EXIT_INPUT = 0, 1, 2
 
 ABOUT = """\
-Lends this machine as a LendingHost manifest says, without a cluster. Each upstream gets a port of its own;
-the API (status, metrics, switches) is on the manifest's apiPort. The first start makes three random tokens
-and says where. A change of the file, or SIGHUP, applies a new manifest live; a wrong one changes nothing.
-SIGTERM ends it.
+Lends this machine as a LendingHost says. Each upstream gets a port of its own; the API (status, metrics,
+switches) is on apiPort. The first start makes three random tokens and says where. SIGTERM ends it.
+
+With --manifest the LendingHost is a file, and no cluster is needed. A change of the file, or SIGHUP, applies
+it live; a wrong one changes nothing.
+
+With --join the LendingHost is in a cluster, and the folder says which: it holds the files of the host's join
+Secret (server, ca.crt, token, namespace, name). What ran last is kept, so that the machine lends while the
+cluster cannot be reached.
 """
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `agent` to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "agent", help="lend this machine as a manifest says", description=ABOUT
+        "agent",
+        help="lend this machine as a LendingHost says",
+        description=ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--manifest", type=Path, required=True, metavar="FILE", help="a LendingHost, YAML or JSON"
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--manifest", type=Path, metavar="FILE", help="a LendingHost, YAML or JSON")
+    source.add_argument(
+        "--join", type=Path, metavar="DIR", help="the files of a join Secret: be a member of that cluster"
     )
     parser.add_argument(
         "--state-dir", type=Path, metavar="DIR", help="where tokens, holds and switches are kept"
@@ -38,13 +48,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Run until a signal; returns the exit code: 0 ended as asked, 1 failed, 2 wrong input."""
     try:
-        from vacancy_agent.wiring.main import StartError, main  # noqa: PLC0415 - only here is an agent needed
+        from vacancy_agent.wiring.main import StartError  # noqa: PLC0415 - only here is an agent needed
+
+        main, source = _main(args)
     except ModuleNotFoundError as missing:
         print(f"vacancy agent needs the package {missing.name}: install vacancy[agent]", file=sys.stderr)
         return EXIT_RUNTIME
     try:
-        return main(args.manifest, args.state_dir, quiet=args.quiet)
+        return main(source, args.state_dir, quiet=args.quiet)
     except StartError as error:
         for line in error.lines:
             print(f"vacancy agent: {line}", file=sys.stderr)
         return EXIT_INPUT if error.input_is_wrong else EXIT_RUNTIME
+
+
+def _main(args: argparse.Namespace) -> tuple[Callable[..., int], Path]:
+    if args.join is not None:
+        from vacancy_agent.wiring import joined  # noqa: PLC0415 - only then is a Kubernetes client needed
+
+        return joined.main, args.join
+    from vacancy_agent.wiring import main  # noqa: PLC0415 - only here is an agent needed
+
+    return main.main, args.manifest

@@ -37,11 +37,14 @@ class Configuration:
     host: HostSettings
     access: AccessSettings
     limits: Limits
+    local_tokens: tuple[TokenDigest, ...] = ()
+    """Tokens of this machine, which no cluster can take away."""
 
     @property
     def token_entries(self) -> list[tuple[str, list[str], str]]:
         """Tokens as the border takes them: name, scopes, digest."""
-        return [(token.name, list(token.scopes), token.sha256) for token in self.document.tokens]
+        tokens = (*self.document.tokens, *self.local_tokens)
+        return [(token.name, list(token.scopes), token.sha256) for token in tokens]
 
 
 def alone(manifest: Path | bytes, tokens: Tokens) -> Configuration:

@@ -44,13 +44,29 @@ def main(manifest: Path, state_dir: Path | None, *, quiet: bool = False) -> int:
         StartError: it cannot start, or the state directory fails it.
         ExceptionGroup: a part of it failed.
     """
+
+    def work(state: StateDir) -> Coroutine[Any, Any, None]:
+        tokens = state.tokens()
+        content, config = _load(manifest, state, tokens)
+        return _serve(config, Reload(manifest, content, state, tokens))
+
+    return process(work, state_dir, quiet=quiet)
+
+
+def process(
+    work: Callable[[StateDir], Coroutine[Any, Any, None]], state_dir: Path | None, *, quiet: bool
+) -> int:
+    """Do the work with a state directory; returns the exit code.
+
+    Raises:
+        StartError: it cannot start, or the state directory fails it.
+        ExceptionGroup: a part of it failed.
+    """
     log.set_up(logging.WARNING if quiet else logging.INFO)
     try:
         state = StateDir(state_dir or default_state_dir())
         try:
-            tokens = state.tokens()
-            content, config = _load(manifest, state, tokens)
-            loop_run(_serve(config, Reload(manifest, content, state, tokens)))
+            loop_run(work(state))
         finally:
             state.close()
     except StoreError as error:
@@ -95,7 +111,7 @@ async def _serve(config: Configuration, reload: Reload) -> None:
             log.tell("store set aside", file=agent.store.set_aside, lost="switches made here, usage")
         log.tell("tokens made" if reload.tokens.created else "tokens", file=reload.tokens.path)
         stop = asyncio.Event()
-        _on_signals(stop, reload.asked)
+        on_signals(stop, reload.asked)
         errors = await api.follow(config.access)
         if errors:
             raise StartError(errors, input_is_wrong=False)
@@ -111,7 +127,8 @@ async def _serve(config: Configuration, reload: Reload) -> None:
         await agent.close()
 
 
-def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
+def on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
+    """Set `stop` on SIGTERM and SIGINT, `again` on SIGHUP."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(stop.set))
