@@ -1,13 +1,15 @@
 """`vacancy`: the one command. Each subcommand is a module that adds its parser and runs it.
 
 Heavy parts are imported when a subcommand runs: `vacancy --help` and `vacancy status` must not load an agent.
+Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from typing import TYPE_CHECKING
 
 from vacancy_agent import cli_agent, cli_client, cli_config
@@ -23,6 +25,9 @@ Lends this machine while its owner is away.
   vacancy status                what the agent on this machine does, and why
   vacancy pause --for 2h        stop lending now; vacancy resume takes it back
 """
+
+COMMANDS = "vacancy.commands"
+"""Group of entry points; each is a function that adds the parser of a subcommand."""
 
 EXIT_CODES = "Exit codes: 0 ok, 1 failed while running, 2 wrong input, 3 refused by the agent."
 
@@ -40,6 +45,8 @@ def build_parser() -> argparse.ArgumentParser:
     cli_agent.add_parser(commands)
     cli_client.add_parsers(commands)
     cli_config.add_parser(commands)
+    for found in sorted(entry_points(group=COMMANDS)):
+        found.load()(commands)
     return parser
 
 
@@ -52,8 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         code: int = args.run(args)
-    except BrokenPipeError:  # the reader of our output left: nothing more to say
-        sys.stderr.close()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output left. Python writes what is left of it at exit, and must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         return 130

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from vacancy_agent import cli_api, cli_text
+from vacancy_agent.store.state import default_state_dir
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +48,11 @@ def _command(
     parser.add_argument(
         "--token", help="a token with the scope it needs (default $VACANCY_TOKEN, else tokens.json)"
     )
-    parser.add_argument("--state-dir", metavar="DIR", help="where the agent keeps tokens.json")
+    parser.add_argument(
+        "--state-dir",
+        metavar="DIR",
+        help=f"where the agent keeps tokens.json (default {default_state_dir()})",
+    )
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(run=lambda args: _guarded(run, args))
     return parser

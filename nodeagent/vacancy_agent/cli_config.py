@@ -12,10 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vacancy_api.advice import advice
-from vacancy_api.manifest import ManifestInvalid, load_manifest
-from vacancy_api.yaml_document import MAX_BYTES
-
 if TYPE_CHECKING:
     import argparse
 
@@ -66,6 +62,11 @@ def run(args: argparse.Namespace) -> int:
 
 def judge(file: str) -> Verdict:
     """The verdict on one file; `-` reads standard input."""
+    # Imported here: the models of the contract take half a second, which `vacancy pause` has not.
+    from vacancy_api.advice import advice  # noqa: PLC0415
+    from vacancy_api.manifest import ManifestInvalid, load_manifest  # noqa: PLC0415
+    from vacancy_api.yaml_document import MAX_BYTES  # noqa: PLC0415
+
     try:
         host = load_manifest(sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else Path(file))
     except ManifestInvalid as invalid:
