@@ -1,4 +1,4 @@
-"""The parts of a joined agent together: two watches, the feed, the reporter and the heartbeat.
+"""The parts of a joined agent together: two watches, the feed, the reporter, the heartbeat, the token.
 
 Everything here may fail for as long as it likes without the agent that lends noticing. A bug is no failure:
 it ends the task group, and with it the agent, which is started again.
@@ -13,6 +13,7 @@ from vacancy_agent.cluster.api import ClusterApi
 from vacancy_agent.cluster.feed import Feed, Runner
 from vacancy_agent.cluster.heartbeat import Heartbeat
 from vacancy_agent.cluster.link import Link
+from vacancy_agent.cluster.renewal import Renewal
 from vacancy_agent.cluster.report import Generations, snapshot
 from vacancy_agent.cluster.reporter import API_VERSION, PLURAL, Reporter
 from vacancy_agent.cluster.secret_copies import SecretCopies
@@ -55,6 +56,7 @@ class Member:
         self._api = ClusterApi(identity, clock)
         self._feed = Feed(identity, SecretCopies(self._api, identity, secrets), agent)
         self._reporter = Reporter(self._api, self._link, identity, clock, self._report)
+        self._renewal = Renewal(self._api, identity, tell)
         self._blind = False
         """We may not look at the LendingHost: then its status is written unseen."""
         self._heartbeat = Heartbeat(self._api, self._link, identity, clock)
@@ -73,6 +75,7 @@ class Member:
                     group.create_task(ObjectWatch(self._api, self._link, place, seen, failed).run())
                 group.create_task(self._heartbeat.run())
                 group.create_task(self._reporter.run())
+                group.create_task(self._renewal.run())
         finally:
             await self._api.close()
 
