@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-DOC = Path(__file__).parents[2] / "docs" / "manifest.md"
+DOC = Path(__file__).parents[1] / "docs" / "manifest.md"
 
 
 def rows(model: type[BaseModel], above: str) -> Iterator[tuple[str, str]]:
