@@ -105,9 +105,9 @@ def test_a_reader_who_leaves_early_is_no_error():
     """As in `vacancy ... | head -0`: nothing is complained about, not even at the interpreter's exit."""
     reader, writer = os.pipe()
     os.close(reader)
-    with subprocess.Popen(
-        [*MODULE, "config", "check", "--json", os.devnull], stdout=writer, stderr=subprocess.PIPE, text=True
-    ) as process:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [*MODULE, "config", "check", "--json", os.devnull]
+    with subprocess.Popen(command, env=buffered, stdout=writer, stderr=subprocess.PIPE, text=True) as process:
         os.close(writer)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (1, "")
