@@ -20,8 +20,11 @@ from standins.require import require
 from vacancy_agent import cli
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.schema import MIGRATIONS
+from vacancy_agent.store.sqlite import LocalStore
 from vacancy_agent.wiring import main
 from vacancy_agent.wiring import tell as log
+from vacancy_agent.wiring.api_server import ApiServer
+from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.main import StartError, loop_run
 from vacancy_agent.wiring.readings import Readings
 
@@ -256,6 +259,28 @@ def test_the_first_start_says_where_the_tokens_are_and_never_what_they_are(
         tokens = json.loads((start.state / "tokens.json").read_text())
         assert not any(token in shown for token in tokens.values())
         assert (start.state / "tokens.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.component
+@pytest.mark.usefixtures("ends_soon")
+def test_the_api_goes_first_so_that_no_switch_is_taken_and_lost(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    order: list[str] = []
+
+    def noting(kind: type, name: str) -> None:
+        before = getattr(kind, name)
+
+        async def noted(self: object, *args: object) -> None:
+            order.append(kind.__name__)
+            await before(self, *args)
+
+        monkeypatch.setattr(kind, name, noted)
+
+    for kind in (ApiServer, Listeners, LocalStore):
+        noting(kind, "close")
+    assert start.run() == (0, [])
+    assert list(dict.fromkeys(order[1:])) == ["ApiServer", "Listeners", "LocalStore"]
 
 
 @pytest.mark.component
