@@ -7,7 +7,8 @@ the rest of the day.
 
 The rules, in this order:
 
-1. Not within `SPACING` of the attempt before, whatever happened.
+1. One attempt a second on the average, whatever happened. An owner's return alone goes a second ahead of its
+   turn, and what follows it waits two: it must be seen within a second, even just after another write.
 2. Nothing was written yet, or what was written was changed by somebody: now.
 3. The report is, once rounded, what was written: nothing.
 4. Its state differs: now.
@@ -15,13 +16,13 @@ The rules, in this order:
 6. A number moved by more than a tenth: `NUMBERS_EVERY` after the last write.
 7. Otherwise nothing; what is written for another reason carries the numbers along.
 
-The jitter is a share of each pause, drawn anew by the caller for each write, so that hosts which heard of the
-same thing at the same time do not go on in step.
+The jitter is a share of the longer pauses, drawn anew by the caller for each write, so that hosts which heard
+of the same thing at the same time do not go on in step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vacancy_agent.core.facts import Instant
@@ -50,6 +51,8 @@ class Snapshot:
 
     state: str
     """Everything whose change is to be known at once, as one text."""
+    lends: bool
+    """Whether it says that the host can be lent."""
     counts: str
     """How much work there is, as one text."""
     figures: Mapping[str, Figure]
@@ -61,8 +64,8 @@ class Snapshot:
 class Past:
     """What became of earlier reports."""
 
-    attempted: Instant | None = None
-    """When the last write was tried."""
+    turn: Instant | None = None
+    """When it is our turn again; None: nothing was tried yet."""
     written: Snapshot | None = None
     """What the status holds; None: nothing of ours, or not known."""
     at: Instant = Instant(0.0)
@@ -94,9 +97,16 @@ def decide(past: Past, report: Snapshot, now: Instant, jitter: float) -> Write |
     due = _due(past, report, now, jitter)
     if due is None:
         return Wait(None)
-    if past.attempted is not None:
-        due = max(due, past.attempted + SPACING * (1 + JITTER * jitter))  # 1
+    if past.turn is not None:
+        ahead = SPACING if past.written is not None and past.written.lends and not report.lends else 0.0
+        due = max(due, past.turn - ahead)  # 1
     return Write() if due <= now else Wait(Instant(due))
+
+
+def tried(past: Past, now: Instant) -> Past:
+    """What is past once a write is tried now."""
+    turn = now if past.turn is None else max(past.turn, now)
+    return replace(past, turn=Instant(turn + SPACING))
 
 
 def _due(past: Past, report: Snapshot, now: Instant, jitter: float) -> float | None:

@@ -39,7 +39,8 @@ def snapshot(agent: Mapping[str, Any], conditions: Iterable[Condition], generati
     told = [_condition(one, generations) for one in conditions]
     status = {"agent": shown, "conditions": told}
     state = {"agent": _state(shown), "conditions": told}
-    return Snapshot(_text(state), _text(_counts(shown)), dict(_figures(agent)), status)
+    lends = any(one["type"] == "Lendable" and one["status"] == "True" for one in told)
+    return Snapshot(_text(state), lends, _text(_counts(shown)), dict(_figures(agent)), status)
 
 
 class Generations:

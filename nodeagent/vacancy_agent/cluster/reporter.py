@@ -12,7 +12,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from vacancy_agent.cluster.coalesce import Past, Wait, decide
+from vacancy_agent.cluster.coalesce import Past, Wait, decide, tried
 from vacancy_agent.cluster.fault import ApiError
 from vacancy_agent.cluster.link import Delays, dice
 
@@ -102,7 +102,7 @@ class Reporter:
 
     async def _write(self, report: Snapshot) -> None:
         identity = self._identity
-        self._past = replace(self._past, attempted=self._clock.now())
+        self._past = tried(self._past, self._clock.now())
         found = await self._api.apply(
             f"/apis/{API_VERSION}/namespaces/{identity.namespace}/{PLURAL}/{identity.name}/status",
             {
@@ -122,8 +122,6 @@ class Reporter:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._changed.wait()
-                if until is not None and until - now < LOOK_S:
-                    await asyncio.sleep(LOOK_S)  # it waits for its turn already
 
 
 def _version(metadata: Mapping[str, Any]) -> int:

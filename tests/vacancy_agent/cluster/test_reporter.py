@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,7 +57,7 @@ def report(state: str = "True", free: float = 8000.0) -> Snapshot:
     condition = {"type": "Lendable", "status": state, "reason": "R"}
     shown = int(free) // 512 * 512
     status = {"agent": {"free": shown}, "conditions": [condition]}
-    return Snapshot(state, "0", {"free": Figure(free, free / 10)}, status)
+    return Snapshot(state, state == "True", "0", {"free": Figure(free, free / 10)}, status)
 
 
 def seen(state: str = "True", version: int = 99, uid: str = "a") -> dict[str, Any]:
@@ -86,8 +86,22 @@ async def test_a_change_is_written_at_once_and_the_next_a_second_later(tmp_path:
         await asyncio.sleep(0.3)
         rig.change("True")
         await asyncio.sleep(10.0)
-        assert rig.api.writes[1] == pytest.approx(30.0)
-        assert 31.0 <= rig.api.writes[2] <= 31.2
+        rig.change("Unknown")
+        await asyncio.sleep(10.0)
+        assert rig.api.writes[1:] == pytest.approx([30.0, 31.0, 40.6], abs=0.01)
+
+
+async def test_an_owners_return_just_after_a_write_is_written_at_once(tmp_path: Path):
+    async with reporting(tmp_path) as rig:
+        await asyncio.sleep(30.0)
+        rig.there = replace(rig.report, state="another", status={**rig.report.status, "agent": {"new": 1}})
+        rig.reporter.nudge()
+        await asyncio.sleep(0.1)
+        rig.there = replace(rig.report, state="a third", status={**rig.report.status, "agent": {"new": 2}})
+        rig.reporter.nudge()
+        await asyncio.sleep(0.1)
+        rig.change("False")
+        await asyncio.sleep(0.1)
         assert len(rig.api.writes) == 3
 
 
