@@ -1,0 +1,225 @@
+"""`kill -9` of the agent at every point of a request's path that can be reached from outside, and a restart.
+
+No job is lost, which would put new work beside old; and none is held for ever. The servers are real processes
+of their own, which go on when the agent is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from signal import SIGKILL
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from standins.agent_process import AgentProcess
+from standins.agents import manifest
+from standins.borrowers import Borrower
+from standins.http_text import request
+from standins.until import until
+from vacancy_agent.store.journal_format import HEADER_SIZE, SLOT_SIZE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.llama_lab import LlamaLab
+    from standins.openai_server import OpenAiStandin
+
+pytestmark = pytest.mark.component
+LINGERS = 3.0
+"""Seconds that the server works on for a client that is gone."""
+ENDLESS = {"chunks": 999, "every_s": 0.05, "lingers_s": LINGERS}
+INTERRUPTED = "the agent ended while it ran"
+
+
+class Machine:
+    """An agent on one state directory, killed and started again and again; `with` ends it for good."""
+
+    def __init__(self, folder: Path, document: dict[str, Any]) -> None:
+        self.folder = folder
+        self.document = document
+        self.port: int = document["spec"]["upstreams"][0]["port"]
+        self.agent = AgentProcess(folder, document)
+
+    def __enter__(self) -> Self:
+        self.agent.lends()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.agent.__exit__(*error)
+
+    def kill(self) -> None:
+        assert self.agent.end(SIGKILL) == -SIGKILL
+
+    def start(self) -> None:
+        self.agent = AgentProcess(self.folder, self.document)
+        self.agent.ready()
+
+    async def borrower(self) -> Borrower:
+        return await Borrower.at(self.port, self.agent.tokens["borrow"])
+
+    def holds(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.agent.ask("GET", "/admin/holds", scope="admin")[1]["holds"]
+        return found
+
+    async def refusal(self) -> str:
+        """The reason that a request gets now; empty: it is served."""
+        async with await self.borrower() as borrower:
+            await borrower.chat()
+            return (await borrower.answer()).reason
+
+    async def comes_free(self, within: float = 30.0) -> None:
+        """Every hold is freed by a proof, and the next request is served."""
+        await until(lambda: not self.holds(), within)
+        assert await self.refusal() == ""
+
+
+async def killed_while_a_body_comes(machine: Machine, standin: OpenAiStandin) -> None:
+    async with await machine.borrower() as borrower:
+        await borrower.send(request(body={"model": "m"}, token=machine.agent.tokens["borrow"])[:-4])
+        machine.kill()
+        assert await borrower.end() in {"fin", "reset"}
+    machine.start()
+    assert machine.holds() == []
+    assert standin.seen() == []
+
+
+async def killed_before_the_head(machine: Machine, standin: OpenAiStandin) -> None:
+    async with await machine.borrower() as borrower:
+        await borrower.chat(stream=True, standin=ENDLESS | {"head_delay_s": 30})
+        await until(standin.seen)
+        machine.kill()
+        assert await borrower.end() in {"fin", "reset"}
+        assert borrower.got == b"", "nobody is given half an answer"
+    machine.start()
+    (hold,) = machine.holds()
+    assert (hold["why"], hold["borrower"], hold["model"]) == (INTERRUPTED, "borrow", "m")
+    assert standin.report()["running"] == 1
+    assert await machine.refusal() == "resource_busy"
+    await machine.comes_free()
+    assert standin.report()["running"] == 0
+
+
+async def killed_when_its_borrower_had_left(machine: Machine, standin: OpenAiStandin) -> None:
+    async with await machine.borrower() as borrower:
+        await borrower.chat(stream=True, standin=ENDLESS)
+        await borrower.until(b"w1 ")
+        borrower.leave()
+    await until(machine.holds)
+    (hold,) = machine.holds()
+    assert hold["why"] == "the borrower left before the reply was complete"
+    machine.kill()
+    machine.start()
+    assert [one["id"] for one in machine.holds()] == [hold["id"]]
+    await machine.comes_free()
+
+
+async def killed_in_the_midst_of_a_stream(machine: Machine, standin: OpenAiStandin) -> None:
+    async with await machine.borrower() as borrower:
+        await borrower.chat(stream=True, standin=ENDLESS)
+        await borrower.until(b"w2 ")
+        machine.kill()
+        await borrower.end()
+        assert b"[DONE]" not in borrower.got
+    machine.start()
+    assert [hold["why"] for hold in machine.holds()] == [INTERRUPTED]
+    await machine.comes_free()
+
+
+async def killed_after_a_reply(machine: Machine, standin: OpenAiStandin) -> None:
+    assert await machine.refusal() == ""
+    await until(lambda: machine.agent.status()["agent"]["upstreams"][0]["active"] == 0)
+    machine.kill()
+    machine.start()
+    assert machine.holds() == []
+    assert await machine.refusal() == ""
+
+
+async def test_at_each_point_of_a_request(standin: OpenAiStandin, tmp_path: Path) -> None:
+    with Machine(tmp_path / "agent", manifest(standin.url)) as machine:
+        for killed in (
+            killed_while_a_body_comes,
+            killed_before_the_head,
+            killed_when_its_borrower_had_left,
+            killed_in_the_midst_of_a_stream,
+            killed_after_a_reply,
+        ):
+            await killed(machine, standin)
+            standin.forget()
+
+
+async def test_a_damaged_entry_holds_its_upstream_and_comes_free_too(
+    standin: OpenAiStandin, tmp_path: Path
+) -> None:
+    with Machine(tmp_path / "agent", manifest(standin.url)) as machine:
+        machine.kill()
+        journal = machine.agent.state / "holds" / "up.holds"
+        content = bytearray(journal.read_bytes())
+        content[HEADER_SIZE + 2 * SLOT_SIZE + 40] ^= 0x10
+        journal.write_bytes(content)
+        machine.start()
+        (hold,) = machine.holds()
+        assert (hold["borrower"], hold["why"]) == ("unknown", "its entry in the hold journal is damaged")
+        assert await machine.refusal() == "resource_busy"
+        machine.kill()
+        machine.start()
+        assert len(machine.holds()) == 1, "a second restart does not lose it"
+        await machine.comes_free()
+
+
+async def test_at_random_moments_of_many_requests(standin: OpenAiStandin, tmp_path: Path) -> None:
+    """What the server still works on is held, each time; and in the end every slot is back."""
+    slots = 4
+    rng = random.Random(6)  # noqa: S311 - no secret
+
+    async def borrow_for_ever(machine: Machine) -> None:
+        while True:
+            async with await machine.borrower() as borrower:
+                words = {"chunks": rng.randrange(1, 30), "every_s": 0.01, "lingers_s": LINGERS + 2}
+                await borrower.chat(stream=rng.random() < 0.7, standin=words)
+                await (asyncio.sleep(rng.random() * 0.2) if rng.random() < 0.2 else borrower.end())
+
+    most = 0
+    with Machine(tmp_path / "agent", manifest(standin.url, slots=slots)) as machine:
+        for _ in range(2):
+            loop = asyncio.get_running_loop()
+            borrowers = [loop.create_task(borrow_for_ever(machine)) for _ in range(6)]
+            await asyncio.sleep(0.2 + rng.random() * 0.4)
+            machine.kill()
+            for borrower in borrowers:
+                borrower.cancel()
+            await asyncio.gather(*borrowers, return_exceptions=True)
+            await until(lambda: all(one["ended"] for one in standin.seen()))
+            machine.start()
+            running, held = standin.report()["running"], len(machine.holds())
+            assert running <= held <= slots
+            most = max(most, running)
+            await until(lambda: not machine.holds(), within=30)
+            assert standin.report()["running"] == 0
+            asked = [machine.refusal() for _ in range(slots)]
+            assert await asyncio.gather(*asked) == [""] * slots
+    assert most > 0, "else nothing was shown"
+
+
+@pytest.mark.llama
+@pytest.mark.parametrize("stream", [True, False], ids=["in its stream", "in its prompt"])
+async def test_a_real_server_proves_the_end(slow_llama: LlamaLab, tmp_path: Path, stream: bool) -> None:
+    """After a kill in the midst of a prompt the server works on for seconds, beside which nothing may run."""
+    story = [{"role": "user", "content": f"{stream} There was an idle machine. " * (1 if stream else 30)}]
+    with Machine(tmp_path / "agent", manifest(slow_llama.url, dialect="llamacpp")) as machine:
+        async with await machine.borrower() as borrower:
+            await borrower.chat(stream=stream, messages=story, max_tokens=4000, ignore_eos=True)
+            await (borrower.until(b"delta") if stream else asyncio.sleep(0.5))
+            machine.kill()
+            await borrower.end()
+        machine.start()
+        (hold,) = machine.holds()
+        assert hold["why"] == INTERRUPTED
+        assert await machine.refusal() == "resource_busy"
+        await until(lambda: not machine.holds(), within=60)
+        assert "by=proof" in machine.agent.text
+        assert slow_llama.busy() == 0
+        async with await machine.borrower() as borrower:
+            await borrower.chat(messages=[{"role": "user", "content": "hello"}], max_tokens=2)
+            assert (await borrower.answer()).status == 200
