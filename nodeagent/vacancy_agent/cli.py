@@ -1,7 +1,8 @@
 """`vacancy`: the one command. Each subcommand is a module that adds its parser and runs it.
 
 Heavy parts are imported when a subcommand runs: `vacancy --help` and `vacancy status` must not load an agent.
-Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them.
+Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them. One that
+cannot be imported fails when it is called, with its reason; it must not stand in the way of an owner's `vacancy pause`.
 """
 
 from __future__ import annotations
@@ -46,8 +47,23 @@ def build_parser() -> argparse.ArgumentParser:
     cli_client.add_parsers(commands)
     cli_config.add_parser(commands)
     for found in sorted(entry_points(group=COMMANDS)):
-        found.load()(commands)
+        try:
+            add = found.load()
+        except ImportError as missing:
+            _add_unavailable(commands, found.name, str(missing))
+        else:
+            add(commands)
     return parser
+
+
+def _add_unavailable(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, why: str
+) -> None:
+    def run(_: argparse.Namespace) -> int:
+        print(f"vacancy {name} cannot run in this installation: {why}", file=sys.stderr)
+        return 1
+
+    commands.add_parser(name, help=f"not usable in this installation: {why}").set_defaults(run=run)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,18 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr("vacancy_agent.cli_api.call", interrupted)
     assert cli.main(["status"]) == 130
+
+
+def test_a_command_of_another_package_that_is_broken_breaks_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    broken = EntryPoint("elsewhere", "vacancy_elsewhere.cli:add_parser", cli.COMMANDS)
+    monkeypatch.setattr(cli, "entry_points", lambda group: [broken] if group == cli.COMMANDS else [])
+    assert ends(["status", "--help"]) == 0
+    capsys.readouterr()
+    assert cli.main(["elsewhere"]) == 1
+    expected = "vacancy elsewhere cannot run in this installation: No module named 'vacancy_elsewhere'\n"
+    assert capsys.readouterr().err == expected
 
 
 @pytest.mark.component
