@@ -1,8 +1,8 @@
 """`vacancy`: the one command. Each subcommand is a module that adds its parser and runs it.
 
 Heavy parts are imported when a subcommand runs: `vacancy --help` and `vacancy status` must not load an agent.
-Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them. One that
-cannot be imported fails when it is called, with its reason; it must not stand in the way of an owner's `vacancy pause`.
+Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them. One
+that cannot be imported fails when it is called, with its reason; an owner's `vacancy pause` works beside it.
 """
 
 from __future__ import annotations
