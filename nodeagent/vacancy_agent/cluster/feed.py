@@ -22,18 +22,21 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vacancy_agent.cluster.fault import ApiError
+from vacancy_agent.cluster.link import Delays
 from vacancy_agent.cluster.secret_copies import wanted
 from vacancy_agent.store.errors import StoreError
 from vacancy_api.agent_config import AgentConfigInvalid, parse_agent_config
 
 if TYPE_CHECKING:
-    from vacancy_agent.cluster.fault import ApiError
     from vacancy_agent.cluster.identity import Identity
     from vacancy_agent.cluster.secret_copies import SecretCopies
     from vacancy_api.agent_config import AgentConfig
 
 Document = dict[str, Any]
 KEY = "agent.json"
+AGAIN_S = 30.0
+"""The longest between two looks for what a configuration lacks."""
 
 
 class Runner(Protocol):
@@ -80,6 +83,8 @@ class Feed:
         self._deciding = asyncio.Lock()
         self._text: str | None = None
         self._config_seen = False
+        self._lacking = asyncio.Event()
+        """The newest configuration waits for what may come without a word: a Secret, space."""
         self._settled = True
         """The newest configuration runs, as far as it can be told."""
         self.host: HostSeen | None = None
@@ -88,6 +93,19 @@ class Feed:
         """A configuration is being applied: what is reported now is half old and half new."""
         self.judged: int | None = None
         """Generation of the newest configuration that was judged."""
+
+    async def run(self) -> None:
+        """Judge again what lacked something, until cancelled."""
+        delays = Delays(AGAIN_S)
+        while True:
+            if not self._lacking.is_set():
+                delays.reset()
+            await self._lacking.wait()
+            await asyncio.sleep(delays.next())
+            try:
+                await self._decide()
+            except ApiError:
+                self._lacking.set()
 
     async def config_seen(self, found: Document | None) -> None:
         """The ConfigMap is like this now.
@@ -133,6 +151,7 @@ class Feed:
                 await self._judge(self._text)
 
     async def _judge(self, text: str) -> None:
+        self._lacking.clear()
         try:
             # Beside the loop: hundreds of tokens take longer than a stream should wait.
             document = await asyncio.to_thread(parse_agent_config, text)
@@ -153,10 +172,12 @@ class Feed:
             fetched = await self._secrets.fetch(document)
             if fetched.errors:  # 5
                 self._refuse(generation, fetched.errors)
+                self._lacking.set()
                 return
             renewed = await self._secrets.keep(fetched)
         except StoreError as error:
             self._refuse(generation, [str(error)])
+            self._lacking.set()
             return
         before = self._runner.document
         if before is None or before.digest != document.digest or renewed or not self._settled:  # 6

@@ -74,6 +74,7 @@ class Member:
                 ):
                     group.create_task(ObjectWatch(self._api, self._link, place, seen, failed).run())
                 group.create_task(self._heartbeat.run())
+                group.create_task(self._feed.run())
                 group.create_task(self._reporter.run())
                 group.create_task(self._renewal.run())
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,6 +167,23 @@ async def test_5_a_missing_secret_is_named(rig: Rig):
     rig.secrets.fetched = Fetched()
     await rig.config()
     assert rig.last == ("run", 1)
+
+
+@pytest.mark.looptime
+async def test_5_a_secret_that_comes_is_noticed_without_a_word(tmp_path: Path):
+    rig = Rig(tmp_path)
+    running = asyncio.get_running_loop().create_task(rig.feed.run())
+    rig.secrets.fetched = Fetched(errors=["spec.x: Secret"])
+    await rig.config()
+    await asyncio.sleep(300.0)
+    assert 10 <= len(rig.runner.did) <= 35
+    rig.secrets.fetched = Fetched()
+    await asyncio.sleep(30.0)
+    assert rig.last == ("run", 1)
+    looked = len(rig.runner.did)
+    await asyncio.sleep(300.0)
+    assert len(rig.runner.did) == looked
+    running.cancel()
 
 
 async def test_5_a_disk_that_takes_no_secret_is_named(rig: Rig):
