@@ -17,8 +17,14 @@ one wheel looks at (`wheel.py`), and an end is a method call down the chain clie
 upstream connection. So a client that leaves closes its upstream within the same turn of the loop, and so does
 `Exchange.cancel`.
 
+Most messages are like the one before on the same way: the same head but for the digits of its length, and
+whole in one piece. They take a short way with few calls (`head_memo.end_of_digits`, then
+`ServerConnection.data_received` and `UpstreamConnection._plain`): what a request costs is the number of
+functions that run for it, more than what they do. Whatever differs in anything takes the full way, and a test
+holds that both do the same.
+
 What may follow what stands in three tables (`states.py`); each object walks its own table and raises when it
-leaves it.
+leaves it; where a test just made proves the step to be in the table, it is taken without a look.
 Framing is refused rather than interpreted: what is accepted has one reading, and h11 reads it the same way. A
 reply is either complete on the wire or visibly cut (the client's connection is reset); a connection to an
 upstream is either provably at a message boundary or closed.

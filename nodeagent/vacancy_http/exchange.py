@@ -9,138 +9,39 @@ gone).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vacancy_http.body import Body
+from vacancy_http.exchange_base import (
+    COLLECTING,
+    DECIDING,
+    ENDED,
+    FORWARDED,
+    JUDGING,
+    STREAMING,
+    ExchangeBase,
+)
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
-from vacancy_http.headers import field_lines, request_head
-from vacancy_http.reply import Reply
-from vacancy_http.states import PHASE_NEXT, IllegalTransitionError, Phase
+from vacancy_http.headers import request_head
+from vacancy_http.response_parser import WITH_LOCATION
+from vacancy_http.states import IllegalTransitionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from vacancy_http.reply import Reply, ResponseHead
-    from vacancy_http.request_parser import RequestHead
     from vacancy_http.response_parser import ParsedResponse
-    from vacancy_http.server_conn import ServerConnection
     from vacancy_http.upstream import Upstream
-    from vacancy_http.upstream_conn import UpstreamConnection
-
-DECIDING, COLLECTING, JUDGING, FORWARDED, STREAMING, ENDED = Phase
 _LAST_CHUNK = b"0\r\n\r\n"
-_WITH_LOCATION = frozenset({201, *range(300, 400)})
 _NO_CONTENT = 204
 MAX_WHOLE = 1 << 20
 """Bytes of a reply that is read whole before it is answered."""
 
 
-class Exchange:
-    """One request and its reply.
+class Exchange(ExchangeBase):
+    """One request and its reply; its attributes are explained at `ExchangeBase`."""
 
-    Attributes:
-        method, target: as the client sent them; `path` and `query` are the target's parts before and after
-            `?`.
-        has_body: a body is announced (it may turn out empty where it is chunked).
-        body: the collected body; closed once the response has started.
-        alive: the reply is still owed or under way.
-        phase: where it stands.
-        context: the application's own slot.
-        reserved: bytes of the budget that its body holds.
-        tap: is called with each piece of the response's body (without chunk framing), when set.
-        status: what the client was sent; 0 for nothing yet.
-        sent_to_upstream: bytes of the request may have reached the upstream.
-        response_bytes: bytes of the response's body that were given to the client's transport.
-    """
-
-    __slots__ = (
-        "_chunked",
-        "_client",
-        "_digits",
-        "_gathered",
-        "_head",
-        "_request_sent",
-        "_retried",
-        "alive",
-        "body",
-        "content_length",
-        "context",
-        "has_body",
-        "head",
-        "link",
-        "method",
-        "path",
-        "payload",
-        "phase",
-        "query",
-        "query",
-        "request",
-        "reserved",
-        "response_bytes",
-        "sent_to_upstream",
-        "status",
-        "tap",
-        "target",
-        "upstream",
-        "whole",
-    )
-
-    # Set by `forward`; the private ones only where the reply is read whole.
-    whole: Callable[[ResponseHead, bytes], Reply] | None
-    _gathered: bytearray
-    _head: ParsedResponse
-
-    def __init__(self, client: ServerConnection, head: RequestHead, digits: bytes) -> None:
-        """`digits` are those of this request's Content-Length, where they are not in `head`."""
-        self.head = head
-        self.method = head.method
-        self.target = head.target
-        self.path = head.path
-        self.query = head.query
-        self._digits = digits
-        self.content_length = int(digits) if digits else head.content_length
-        self._client = client
-        self.has_body = self.content_length > 0 or head.chunked
-        self.body: Body | None = None
-        self.alive = True
-        self.phase = DECIDING
-        self.context: Any = None
-        self.tap: Callable[[bytes], None] | None = None
-        self.status = 0
-        self.sent_to_upstream = False
-        self.response_bytes = 0
-        self.link: UpstreamConnection | None = None
-        self.upstream: Upstream | None = None
-        self.request = b""
-        self.payload: Body | bytes | None = None
-        self.reserved = 0
-        self._request_sent = False
-        self._retried = False
-        self._chunked = False
-
-    @property
-    def peer(self) -> tuple[Any, ...] | None:
-        """The client's address, as its socket gives it."""
-        return self._client.peer
-
-    @property
-    def is_tls(self) -> bool:
-        """The client's connection is encrypted."""
-        return self._client.is_tls
-
-    def header(self, name: bytes) -> bytes | None:
-        """The value of the field `name` (lower-cased), several joined by ", "; None when it is absent."""
-        if name == b"content-length" and self._digits:
-            return self._digits
-        return self.head.fields.get(name)
-
-    @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """All fields, names lower-cased, values stripped; to look at."""
-        headers = self.head.headers
-        if not self._digits:
-            return headers
-        return [(n, self._digits if n == b"content-length" else v) for n, v in headers]
+    __slots__ = ()
 
     # What the application calls.
 
@@ -192,7 +93,10 @@ class Exchange:
         """
         if not self.alive:
             return
-        self._move(FORWARDED)
+        if self.phase is JUDGING:
+            self.phase = FORWARDED
+        else:
+            self._move(FORWARDED)
         self.whole = whole
         payload = body.small if isinstance(body, Body) and body.small is not None else body
         self.request = request_head(
@@ -242,7 +146,18 @@ class Exchange:
             self._client.app.budget.release(self.reserved - reserved)
             self.reserved = reserved
         self._move(JUDGING)
-        self.body = body
+        self._body = body
+        self.small = body.small
+        self._client.app.body_received(self)
+
+    def take_small(self, data: bytes) -> None:
+        """The body came with its head; all its bytes are reserved."""
+        if self.phase is DECIDING:
+            self.phase = JUDGING
+        else:
+            self._move(JUDGING)
+        self.small = data
+        self.reserved = len(data)
         self._client.app.body_received(self)
 
     def fault(self, fault: ProtocolFault, detail: str) -> None:
@@ -279,7 +194,7 @@ class Exchange:
             return
         self._move(STREAMING)
         client = self._client
-        if head.status in _WITH_LOCATION:
+        if head.status in WITH_LOCATION:
             self._redirect(head)
         client.app.response_started(self, head)
         if not self.alive:
@@ -287,8 +202,7 @@ class Exchange:
         self.status = head.status
         if self._request_sent:
             self._drop_body()
-        lines = head.source.lines if head.headers == head.source.headers else field_lines(head.headers)
-        out = b"HTTP/1.1 %b\r\n%b%b\r\n" % (head.status_line, lines, self._framing(head))
+        out = b"%b%b\r\n" % (head.lines(), self._framing(head))
         if self._chunked:
             out += self._framed(data, complete=complete)
         elif data:
@@ -297,6 +211,24 @@ class Exchange:
         if client.stalled and self.link is not None:
             self.link.pause()  # it has not even taken the reply before this one
         self._written(data, complete=complete)
+
+    def plain_response(self, head: ParsedResponse, data: bytes) -> None:
+        """The whole reply at once, its body by length, and no redirect: the short way of `response_head`."""
+        self.phase = STREAMING  # from FORWARDED: an upstream's connection has it
+        client = self._client
+        client.app.response_started(self, head)
+        if not self.alive:
+            return  # cancelled by the application
+        size = len(data)
+        self.status = head.status
+        self.response_bytes = size
+        line = client.connection_line()
+        client.transport.write(b"%bcontent-length: %d\r\n%b\r\n%b" % (head.lines(), size, line, data))
+        if data and self.tap is not None:
+            self.tap(data)
+        if self.alive:
+            self._end(Ending.COMPLETE)
+            client.reply_finished()
 
     def response_data(self, data: bytes, *, complete: bool) -> None:
         """More of the response's body."""
@@ -320,11 +252,6 @@ class Exchange:
             self._answer(self._client.app.fault_reply(FAULT_OF_ENDING[ending], detail), ending)
 
     # Inner parts.
-
-    def _move(self, phase: Phase) -> None:
-        if phase not in PHASE_NEXT[self.phase]:
-            raise IllegalTransitionError(f"exchange: {self.phase.name} to {phase.name}")
-        self.phase = phase
 
     def _redirect(self, head: ParsedResponse) -> None:
         upstream = self.upstream
@@ -368,7 +295,7 @@ class Exchange:
             self._drop_link()
             self.upstream_failed(Ending.UPSTREAM_INVALID, f"its reply is over {MAX_WHOLE} bytes")
         elif complete:
-            if head.status in _WITH_LOCATION:
+            if head.status in WITH_LOCATION:
                 self._redirect(head)
             self._answer(answer_of(head, bytes(self._gathered)), Ending.COMPLETE)
 
@@ -384,12 +311,12 @@ class Exchange:
             link.abort()
 
     def _drop_body(self) -> None:
-        self.payload = None
+        self.payload = self.small = None
         if self.reserved:
             self._client.app.budget.release(self.reserved)
             self.reserved = 0
-        if self.body is not None:
-            self.body.close()
+        if self._body is not None:
+            self._body.close()
 
     def _end(self, ending: Ending) -> None:
         self._move(ENDED)

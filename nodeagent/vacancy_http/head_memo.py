@@ -1,7 +1,8 @@
 """Heads that were read before.
 
 A client that keeps its connection sends the same head again and again, but for the digits of Content-Length;
-so does an upstream, within the same second. Reading a head costs 3 us; finding it here a quarter of that.
+so does an upstream, within the same second. Reading a head costs 3 us; finding it here a quarter of that, and
+recognizing a message like the one before it (`end_of_digits`) a tenth.
 
 Invariant: two heads with one key have one reading, but for the length of their body. The key is the whole
 head without the digits of its first `Content-Length: 123` line; a head with such a line whose value is not
@@ -35,6 +36,31 @@ def key_of(raw: bytes) -> tuple[bytes | None, bytes]:
     if not digits.isdigit() or len(digits) > _MAX_DIGITS:
         return None, b""
     return raw[:at] + raw[end:], digits
+
+
+def around_digits(key: bytes | None, digits: bytes, raw: bytes) -> tuple[bytes, bytes]:
+    """What stands before and behind the `digits` of the head `raw`; nothing where it has no such line."""
+    if key is None or not digits or len(key) > _MAX_BYTES:
+        return b"", b""
+    at = raw.find(_USUAL)
+    at = (raw.find(_LOWER) if at < 0 else at) + len(_USUAL)
+    return raw[:at], raw[at + len(digits) :]
+
+
+def end_of_digits(data: bytes, before: bytes, after: bytes) -> int:
+    """Where the digits of the Content-Length end in `data`, or -1.
+
+    Not -1: `data` is one message, whole and nothing else. Its head is the remembered one that has `before`
+    and `after` around these digits, and as many bytes as they say follow it.
+    """
+    if not data.startswith(before):
+        return -1
+    start = len(before)
+    end = data.find(b"\r", start, start + _MAX_DIGITS + 1)
+    if end < 0 or not data.startswith(after, end):
+        return -1
+    digits = data[start:end]
+    return end if digits.isdigit() and int(digits) == len(data) - end - len(after) else -1
 
 
 def remember(memo: dict[bytes, T], key: bytes | None, head: T) -> None:

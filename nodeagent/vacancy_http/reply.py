@@ -24,16 +24,31 @@ class ResponseHead:
     Attributes:
         status: three digits; to look at (the client gets `status_line`).
         status_line: the status line after the version.
-        headers: names lower-cased; hop-by-hop fields and Content-Length are not in it. May be edited.
+        content_type: the value of that field as the upstream sent it; the first, should there be several.
         content_length: bytes the upstream announced, None if it did not. To look at: framing is the engine's.
+        common: the fields, shared with all heads that say the same, and therefore never changed.
+        own: a copy of them, once somebody has looked at `headers`: it may have been edited.
     """
 
-    __slots__ = ("content_length", "headers", "status", "status_line")
+    __slots__ = ("common", "content_length", "content_type", "own", "status", "status_line")
 
     status: int
     status_line: bytes
-    headers: list[tuple[bytes, bytes]]
+    content_type: bytes | None
     content_length: int | None
+    common: list[tuple[bytes, bytes]]
+    own: list[tuple[bytes, bytes]] | None
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Names lower-cased; hop-by-hop fields and Content-Length are not in it. May be edited."""
+        if self.own is None:
+            self.own = self.common[:]
+        return self.own
+
+    @headers.setter
+    def headers(self, fields: list[tuple[bytes, bytes]]) -> None:
+        self.own = fields
 
 
 def reply_bytes(reply: Reply, *, head_only: bool, connection: bytes) -> bytes:

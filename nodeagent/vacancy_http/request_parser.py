@@ -11,7 +11,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import REQUEST_HEAD, request_framing, why_malformed
-from vacancy_http.head_memo import key_of, remember
+from vacancy_http.head_memo import around_digits, key_of, remember
 
 _SLASH = 0x2F
 
@@ -30,9 +30,13 @@ class RequestHead:
         keep_alive: the client's wish for the connection.
         expects_continue: it waits for a 100 before it sends the body.
         lines: the fields as they go on, by what the application drops (`headers.py`).
+        before, after: the head's bytes around the digits of its Content-Length; empty where it has none, or
+            is not remembered.
     """
 
     __slots__ = (
+        "after",
+        "before",
         "chunked",
         "content_length",
         "expects_continue",
@@ -61,6 +65,7 @@ class RequestHead:
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
         self.lines: dict[frozenset[bytes], bytes] = {}
+        self.before = self.after = b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools."""
@@ -81,6 +86,7 @@ def read_request_head(
         if known is not None:
             return known, digits
     head = parse_request_head(raw, max_headers)
+    head.before, head.after = around_digits(key, digits, raw)
     remember(memo, key, head)
     return head, digits
 

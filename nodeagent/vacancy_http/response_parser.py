@@ -8,13 +8,14 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from vacancy_http.faults import MalformedError
 from vacancy_http.head_check import RESPONSE_HEAD, response_framing
-from vacancy_http.head_memo import key_of, remember
+from vacancy_http.head_memo import around_digits, key_of, remember
 from vacancy_http.headers import end_to_end, field_lines
 from vacancy_http.reply import ResponseHead
 from vacancy_http.request_parser import connection_tokens, join_repeated
 
 _OK = 200
 _BODILESS = frozenset({204, 304})
+WITH_LOCATION = frozenset({201, *range(300, 400)})
 
 
 class ParsedResponse(ResponseHead):
@@ -24,24 +25,41 @@ class ParsedResponse(ResponseHead):
         length: bytes of the body if they are known (0 for replies that have none), else None.
         chunked: the body is chunked.
         keep_alive: the upstream takes another request on this connection.
-        lines: the fields as they go on, of a head that is remembered.
+        start: the head as it goes on, without framing; of a head that is remembered.
+        before, after: the head's bytes around the digits of its Content-Length, where it is remembered and a
+            reply with it is plain: not bodiless, no redirect, and the connection stays; else empty.
         source: the remembered head that this one is a copy of.
     """
 
-    __slots__ = ("chunked", "keep_alive", "length", "lines", "source")
+    __slots__ = ("after", "before", "chunked", "keep_alive", "length", "source", "start")
 
     length: int | None
     chunked: bool
     keep_alive: bool
-    lines: bytes
+    before: bytes
+    after: bytes
+    start: bytes
     source: ParsedResponse
 
     def __init__(self) -> None:
-        self.headers = []
+        self.common = []
+        self.own = None
+        self.before = self.after = b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools."""
-        self.headers.append((name.lower(), value.strip()))
+        self.common.append((name.lower(), value.strip()))
+
+    def lines(self) -> bytes:
+        """The head as it goes on, without framing."""
+        if self.own is None or self.own == self.common:
+            return self.source.start
+        return b"HTTP/1.1 %b\r\n%b" % (self.status_line, field_lines(self.own))
+
+    def is_plain(self) -> bool:
+        """Any body follows by its length, and neither status nor connection ask for more."""
+        special = self.status < _OK or self.status in _BODILESS or self.status in WITH_LOCATION
+        return self.keep_alive and not special
 
     @classmethod
     def like(cls, template: ParsedResponse) -> Self:
@@ -50,7 +68,9 @@ class ParsedResponse(ResponseHead):
         head.source = template
         head.status = template.status
         head.status_line = template.status_line
-        head.headers = template.headers[:]
+        head.common = template.common
+        head.own = None
+        head.content_type = template.content_type
         head.content_length = template.content_length
         head.chunked = template.chunked
         head.keep_alive = template.keep_alive
@@ -72,6 +92,8 @@ def parse_response_head(raw: bytes, method: str, memo: dict[bytes, ParsedRespons
     known = None if key is None else memo.get(key)
     if known is None:
         known = _parse(raw)
+        if known.is_plain():
+            known.before, known.after = around_digits(key, digits, raw)
         remember(memo, key, known)
     head = ParsedResponse.like(known)
     if digits:
@@ -97,12 +119,14 @@ def _parse(raw: bytes) -> ParsedResponse:
         raise MalformedError(f"the upstream's head has no valid reading: {error}") from error
     minor, head.status_line, status = found.groups()
     head.status = int(status)
-    fields = dict(head.headers)
-    head.content_length, head.chunked = response_framing(minor == b"1", head.headers, fields)
-    if len(fields) != len(head.headers):
-        join_repeated(head.headers, fields)
+    headers = head.common
+    fields = dict(headers)
+    head.content_length, head.chunked = response_framing(minor == b"1", headers, fields)
+    if len(fields) != len(headers):
+        join_repeated(headers, fields)
     options = connection_tokens(fields[b"connection"]) if b"connection" in fields else []
     head.keep_alive = b"close" not in options and (minor == b"1" or b"keep-alive" in options)
-    head.headers = end_to_end(head.headers, options)
-    head.lines = field_lines(head.headers)
+    head.common = headers = end_to_end(headers, options)
+    head.content_type = next((value for name, value in headers if name == b"content-type"), None)
+    head.start = b"HTTP/1.1 %b\r\n%b" % (head.status_line, field_lines(headers))
     return head

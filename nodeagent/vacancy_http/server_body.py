@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vacancy_http.body import Body, BodySink
+from vacancy_http.body import BodySink
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.reply import Reply, reply_bytes
 from vacancy_http.server_base import BODY, CLOSING, DRAIN, IDLE, LINGER, REPLY, ClientConnection
@@ -55,13 +55,13 @@ class BodyReader(ClientConnection):
             if not self.app.budget.reserve(left):
                 x.fault(ProtocolFault.BUDGET, _NO_ROOM)
                 return
-            x.reserved = left
             if len(buffer) >= left:
                 self._left = 0
                 self._owes_continue = False
                 self._buffer = buffer[left:]
-                x.take_body(Body(buffer[:left]), left)
+                x.take_small(buffer[:left])
                 return
+            x.reserved = left
         x.collecting()
         self._sink = BodySink(left)
         if self._owes_continue and not buffer:
@@ -87,7 +87,10 @@ class BodyReader(ClientConnection):
         if self._left or self._decoder is not None:
             self._start_dropping()
         elif self._keep:
-            self._move(IDLE)
+            if self.state is REPLY:
+                self.state = IDLE
+            else:
+                self._move(IDLE)
             self.since = self.wheel.horizon
             self.deadline = self.since + self._limits.keep_alive_s
             if self._buffer:

@@ -13,6 +13,7 @@ from vacancy_http.chunked import ChunkedDecoder
 from vacancy_http.exchange import Exchange
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import check_partial
+from vacancy_http.head_memo import end_of_digits
 from vacancy_http.reply import reply_bytes
 from vacancy_http.request_parser import read_request_head
 from vacancy_http.server_base import BODY, DRAIN, HEAD, IDLE, LINGER, REPLY
@@ -24,23 +25,32 @@ if TYPE_CHECKING:
     from vacancy_http.server import Listener
 
 _HEAD_END = b"\r\n\r\n"
+_DIGITS = 32  # bytes by which two heads that are remembered as one can differ, and the empty line
 _CLOSE_LINE = b"connection: close\r\n"
 
 
 class ServerConnection(BodyReader):
     """One connection of a client."""
 
-    __slots__ = ("_heads", "_pumping", "_served")
+    __slots__ = ("_heads", "_known", "_pumping", "_served")
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
         self._heads = listener.heads
+        self._known: RequestHead | None = None  # of the request before: this client's next is most likely so
         self._served = False
         self._pumping = False
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a client."""
         state = self.state
+        known = self._known
+        if known is not None and state is IDLE and not self._buffer:
+            end = end_of_digits(data, known.before, known.after)
+            if end > 0:
+                self._buffer = data[end + len(known.after) :]
+                self._begin(Exchange(self, known, data[len(known.before) : end]), known)
+                return
         if state <= HEAD:
             self._buffer = self._buffer + data if self._buffer else data
             self.pump()
@@ -82,6 +92,7 @@ class ServerConnection(BodyReader):
                     raise self._too_long()
                 head, digits = read_request_head(self._heads, data[: end + 4], self._limits.max_headers)
                 self._buffer = data[end + 4 :]
+                self._known = head if head.before and end + _DIGITS <= self._limits.max_head_bytes else None
                 self._begin(Exchange(self, head, digits), head)
         except MalformedError as error:
             self._refuse(error)
@@ -97,7 +108,7 @@ class ServerConnection(BodyReader):
         if head.chunked:
             self._decoder = ChunkedDecoder()
         self.deadline = NEVER
-        self._move(REPLY)
+        self.state = REPLY  # from IDLE or HEAD, where heads are read
         self.exchange = x
         self._listener.counters.requests += 1
         self.app.head_received(x)

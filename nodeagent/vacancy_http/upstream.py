@@ -46,6 +46,7 @@ class Upstream:
         "host",
         "host_line",
         "limits",
+        "plain",
         "port",
     )
 
@@ -72,6 +73,8 @@ class Upstream:
         self._opening: dict[UpstreamConnection, asyncio.Task[None]] = {}
         self._closed = False
         self.heads: dict[bytes, ParsedResponse] = {}
+        self.plain: ParsedResponse | None = None
+        """The last head of a plain reply: the next one is most likely the same."""
 
     @property
     def idle_count(self) -> int:
@@ -94,8 +97,11 @@ class Upstream:
         """Give `x` to a connection that rests, or to a new one."""
         idle = self._idle
         while idle:
-            if idle.pop().reuse(x):
+            link = idle.pop()
+            if link.is_clean():
+                link.send(x)
                 return
+            link.abort()
         self.open(x, wheel)
 
     def open(self, x: Exchange, wheel: Wheel) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from vacancy_http.chunked import ChunkedDecoder
 from vacancy_http.faults import Ending, MalformedError
+from vacancy_http.head_memo import end_of_digits
 from vacancy_http.response_parser import ParsedResponse, parse_response_head
 from vacancy_http.socket_state import readable_probe
 from vacancy_http.states import LINK_NEXT, IllegalTransitionError, Link
@@ -81,15 +82,10 @@ class UpstreamConnection(asyncio.Protocol):
 
     # The exchange's side.
 
-    def reuse(self, x: Exchange) -> bool:
-        """Send the request of `x`, unless something came or somebody left while it was in the pool."""
-        if (self._poll is not None and self._poll(0)) or self.transport.is_closing():
-            self.abort()
-            return False
-        self.exchange = x
-        self._reused = True
-        self._send(x)
-        return True
+    def is_clean(self) -> bool:
+        """Nothing came and nobody left while it was in the pool."""
+        poll = self._poll
+        return (poll is None or not poll(0)) and not self.transport.is_closing()
 
     def abort(self) -> None:
         """Close at once; the exchange hears nothing more of this connection."""
@@ -144,10 +140,15 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.abort()
             return
         self._poll = readable_probe(transport)
-        self._send(x)
+        self.send(x)
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the response, or bytes that nobody asked for."""
+        head = self._upstream.plain
+        if head is not None and self.state is HEAD and not self._received:
+            end = end_of_digits(data, head.before, head.after)
+            if end > 0 and self._plain(head, data, end):
+                return
         try:
             if self.state is HEAD:
                 self._head_bytes(data)
@@ -178,10 +179,16 @@ class UpstreamConnection(asyncio.Protocol):
 
     # Sending.
 
-    def _send(self, x: Exchange) -> None:
-        self._move(HEAD)
+    def send(self, x: Exchange) -> None:
+        """Send the request of `x`: on a new connection, or on one from the pool that is clean."""
+        if self.state is IDLE:
+            self.state = HEAD
+            self._reused = True
+        else:
+            self._move(HEAD)
         limit = self._upstream.limits.response_head_s
         self.deadline = NEVER if limit is None else self._wheel.horizon + limit
+        self.exchange = x
         self._received = 0
         self._buffer = b""
         x.link = self
@@ -216,6 +223,25 @@ class UpstreamConnection(asyncio.Protocol):
 
     # Receiving.
 
+    def _plain(self, head: ParsedResponse, data: bytes, end: int) -> bool:
+        """The short way of a reply that came whole in one piece, with a head that was read before.
+
+        The digits of its length end at `end`. False, and nothing done: it needs the way of all replies.
+        """
+        x = self.exchange
+        if x is None or x.method == "HEAD" or x.whole is not None or self._view is not None or self._paused:
+            return False
+        self.deadline = NEVER
+        x.link = None
+        if self._upstream.put_back(self):
+            self.state = IDLE
+            self.exchange = None
+            self.deadline = self._wheel.horizon + self._upstream.limits.idle_s
+        else:
+            self.abort()
+        x.plain_response(ParsedResponse.like(head), data[end + len(head.after) :])
+        return True
+
     def _head_bytes(self, data: bytes) -> None:
         x = self.exchange
         assert x is not None  # noqa: S101 - state HEAD has one
@@ -231,6 +257,8 @@ class UpstreamConnection(asyncio.Protocol):
                 self._buffer = data
                 return
             head = parse_response_head(data[: end + 4], x.method, self._upstream.heads)
+            if head.source.before:
+                self._upstream.plain = head.source
             data = data[end + 4 :]
             if head.status >= _OK:
                 break
