@@ -74,18 +74,21 @@ ODD = (
     "sleep",
     "free_what_still_runs",
     "kill_and_restart",
+    "another_configuration",
+    "another_configuration",
+    "old_listeners_end",
 )
 pick = st.integers(0, 5)
 some = st.sampled_from(NAMES)
 mostly = st.sampled_from([True, True, True, False])
 
 
-def settings_of(policy: OnOwnerReturn) -> Any:
+def settings_of(policy: OnOwnerReturn, slots: int = 2, names: tuple[str, ...] = NAMES) -> Any:
     common: dict[str, Any] = {"dialect": Dialect.OPENAI, "default_footprint": Footprint(MiB(1000))}
     ups = [
-        upstream(NAMES[0], ("ram",), slots=2, on_owner_return=policy, **common),
+        upstream(NAMES[0], ("ram",), slots=slots, on_owner_return=policy, **common),
         upstream(NAMES[1], ("gpu",), owner_scope=OwnerScope.RESOURCE, **common),
-        upstream(NAMES[2], ("gpu", "ram"), slots=2, on_owner_return=policy, **common),
+        upstream(NAMES[2], ("gpu", "ram"), slots=slots, on_owner_return=policy, **common),
     ]
     owner = OwnerSettings(release_after=QUIET)
     return host(
@@ -104,13 +107,15 @@ class Agreement(RuleBasedStateMachine):
         self.patch.setattr(work, "LARGE", 64)  # megabytes would only cost time here
         self.folder = Path(tempfile.mkdtemp(prefix="vacancy-agreement-"))
         self.clients: list[tuple[Port, Client]] = []
+        self.policy = policy
+        self.slots: dict[str, int] = dict.fromkeys(NAMES, 2)
         self.rig = LendingRig(self.folder, settings_of(policy))
 
     # What happens most: orders, answers, departures, proofs.
 
     @rule(name=some, bodies=st.lists(st.sampled_from(COMMON), min_size=1, max_size=3), well=mostly)
     def orders(self, name: str, bodies: list[str], well: bool) -> None:
-        if well:
+        if well and name in self.rig.ports:
             self._all_is_well(name)
         for body in bodies:
             self._connect(name, request(body=BODIES[body], token=BORROW))
@@ -194,11 +199,12 @@ class Agreement(RuleBasedStateMachine):
             server.break_off(ConnectionResetError())
 
     def _server_is_stopped_or_slow(self, name: str, which: int, yes: bool) -> None:
-        self.rig.ports[name].upstream.connects = yes
-        self.rig.ports[name].upstream.waits = yes
+        if name in self.rig.ports:
+            self.rig.ports[name].upstream.connects = yes
+            self.rig.ports[name].upstream.waits = yes
 
     def _connection_is_made_or_not(self, name: str, which: int, yes: bool) -> None:
-        links = self.rig.ports[name].upstream.links
+        links = [link for port in self.rig.ports.values() for link in port.upstream.links]
         waiting = [link for link in links if link.exchange is not None and not hasattr(link, "transport")]
         if waiting and yes:
             waiting[0].connection_made(FakeTransport(self.rig.loop, waiting[0]))  # type: ignore[arg-type]
@@ -226,10 +232,26 @@ class Agreement(RuleBasedStateMachine):
             if by is not ReleasedBy.PROOF:
                 assert not self.rig.holds.release(job, by, "wanted, but it runs")
 
+    def _another_configuration(self, name: str, which: int, yes: bool) -> None:
+        """Another number of slots, another policy, or without one upstream; else the first one again."""
+        policy = list(OnOwnerReturn)[which % 3] if which > 3 else self.policy
+        names = tuple(one for one in NAMES if one != name) if yes else NAMES
+        slots = 3 if which % 2 else 2
+        if slots == 3 and self.slots:
+            self.slots = dict.fromkeys(NAMES, 3)
+        self.rig.reconfigure(settings_of(policy, slots, names))
+
+    def _old_listeners_end(self, name: str, which: int, yes: bool) -> None:
+        self.rig.end_listeners()
+
     def _kill_and_restart(self, name: str, which: int, yes: bool) -> None:
         before = {job.id: job.upstream for job in self.rig.host.ledger.jobs()}
         self.clients = []
         self.rig = self.rig.again()
+        names = self.rig.settings.upstreams
+        if len(names) < len(NAMES):
+            self.slots = {}  # who comes back to the configuration brings its holds along
+        before = {job: upstream for job, upstream in before.items() if upstream in names}
         assert {job.id: job.upstream for job in self.rig.host.ledger.jobs()} == before
         assert {job.phase for job in self.rig.host.ledger.jobs()} <= {Phase.HELD}
 
@@ -240,11 +262,11 @@ class Agreement(RuleBasedStateMachine):
         if not hasattr(self, "rig"):
             return
         rig = self.rig
-        agreement.check(rig.host, rig.journal, rig.reclaims)
-        for name, port in rig.ports.items():
-            counters = rig.host.counters_of(name)
+        agreement.check(rig.host, rig.journal, rig.reclaims, self.slots)
+        for name, counters in rig.host.counters.items():
             running = sum(1 for r in rig.host.requests.values() if r.job and r.job.upstream == name)
             assert counters.admitted == sum(counters.outcomes.values()) + running
+        for port in (*rig.ports.values(), *rig.ending):
             exchanges = [c.exchange for c in port.listener._connections if c.exchange is not None]
             assert port.budget.used == sum(x.reserved for x in exchanges)
             links = [link for link in port.upstream.links if link.exchange is not None]
@@ -262,6 +284,9 @@ class Agreement(RuleBasedStateMachine):
 
     def _everybody_goes(self) -> None:
         rig = self.rig
+        if rig.settings.upstreams.keys() != set(NAMES):
+            rig.reconfigure(settings_of(self.policy))
+        rig.end_listeners()
         for _, client in self.clients:
             if not client.transport.is_closing():
                 client.break_off()
@@ -300,7 +325,10 @@ class Agreement(RuleBasedStateMachine):
         agreement.check_empty(rig.host, rig.journal, rig.reclaims)
 
     def _connect(self, name: str, raw: bytes) -> None:
-        port = self.rig.ports[name]
+        """To the upstream's listener, or to one that is about to end."""
+        port = self.rig.ports.get(name) or next(iter(self.rig.ending), None)
+        if port is None:
+            return
         self.clients.append((port, port.connect(raw)))
 
     def _client(self, which: int) -> Client | None:
@@ -311,7 +339,7 @@ class Agreement(RuleBasedStateMachine):
         """A connection on which an answer is owed; without any, one that rests."""
         open_ = [
             (port, link)
-            for port in self.rig.ports.values()
+            for port in (*self.rig.ports.values(), *self.rig.ending)
             for link in port.upstream.links
             if hasattr(link, "transport") and not link.transport.is_closing()
         ]

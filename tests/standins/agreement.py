@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.core.job import Phase
 from vacancy_agent.core.reclaim_upstream import Work
+from vacancy_agent.store.journal_format import Phase as Written
+from vacancy_agent.wiring.holds import CAUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,9 +22,18 @@ if TYPE_CHECKING:
     from vacancy_agent.store.journal import HoldJournal
 
 
-def check(host: Host, journal: HoldJournal, reclaims: Reclaims | None = None) -> None:
-    """Fail with every disagreement."""
-    assert list(disagreements(host, journal, reclaims)) == []
+def check(
+    host: Host,
+    journal: HoldJournal,
+    reclaims: Reclaims | None = None,
+    slots: Mapping[str, int] | None = None,
+) -> None:
+    """Fail with every disagreement.
+
+    `slots`: as many jobs as an upstream may have, where it had more slots before; an empty mapping: as many
+    as there are, of any upstreams, since some may have come back with the holds of another configuration.
+    """
+    assert list(disagreements(host, journal, reclaims, slots)) == []
 
 
 def check_empty(host: Host, journal: HoldJournal, reclaims: Reclaims | None = None) -> None:
@@ -32,11 +43,13 @@ def check_empty(host: Host, journal: HoldJournal, reclaims: Reclaims | None = No
     assert not host.board._work
 
 
-def disagreements(host: Host, journal: HoldJournal, reclaims: Reclaims | None) -> Iterator[str]:
+def disagreements(
+    host: Host, journal: HoldJournal, reclaims: Reclaims | None, slots: Mapping[str, int] | None
+) -> Iterator[str]:
     jobs = {job.id: job for job in host.ledger.jobs()}
     yield from _of_phases(host, jobs)
     yield from _of_journal(host, jobs, journal)
-    yield from _of_resources(host, jobs)
+    yield from _of_resources(host, jobs, slots)
     if reclaims is not None:
         for name, machine in reclaims.machines.items():
             waits = machine.work is Work.WAITING
@@ -78,19 +91,25 @@ def _of_journal(host: Host, jobs: Mapping[int, Job], journal: HoldJournal) -> It
         }
         if written != known:
             yield f"{upstream}: the journal has {written}, the agent {known}"
+        for hold in partition.holds():
+            job = jobs.get(known.get(hold.slot, 0))
+            here = job is not None and job.phase is Phase.HELD and job.why not in CAUSES.values()
+            if here and hold.record is not None and hold.record.phase is not Written.HELD:
+                yield f"{upstream}: job {hold.record.job} is held, and written as {hold.record.phase.name}"
 
 
-def _of_resources(host: Host, jobs: Mapping[int, Job]) -> Iterator[str]:
+def _of_resources(host: Host, jobs: Mapping[int, Job], slots: Mapping[str, int] | None) -> Iterator[str]:
     busy: dict[str, Counter[str]] = {}
     for job in jobs.values():
         for resource in job.resources:
             busy.setdefault(resource, Counter())[job.upstream] += 1
     if set(busy) != host.board._work:
         yield f"work on {set(busy)}, the board thinks {host.board._work}"
+    if slots is None:
+        slots = {name: upstream.slots for name, upstream in host.board.settings.upstreams.items()}
     for resource, upstreams in busy.items():
-        if len(upstreams) > 1:
+        if slots and len(upstreams) > 1:
             yield f"{resource} has jobs of {dict(upstreams)}"
         for upstream, number in upstreams.items():
-            known = host.board.settings.upstreams.get(upstream)
-            if known is not None and number > known.slots:
+            if number > slots.get(upstream, number):
                 yield f"{number} jobs of {upstream} on {resource}"

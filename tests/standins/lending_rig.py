@@ -226,8 +226,7 @@ class LendingRig:
         self.samples = Samples(self)
         self.helper = Helper(self)
         self.journal = HoldJournal(folder / "holds", BOOT)
-        specs = [PartitionSpec(u.name, u.slots, local=True) for u in self.settings.upstreams.values()]
-        recovered = self.journal.configure(specs)
+        recovered = self.journal.configure(_partitions(self.settings))
         board = Board(self.settings)
         ledger = Ledger(self.settings, board)
         self.host = Host(
@@ -250,8 +249,11 @@ class LendingRig:
         self.reclaim.wake = cast("Any", self.loop.call_later)
         self.readings = Readings(board, self.reclaim, self.clock, self.tell, lambda: None)
         self.holds.restore(recovered)
-        limits = limits or ListenerLimits()
-        self.ports = {name: Port(self, up, limits, **port) for name, up in self.settings.upstreams.items()}
+        self._limits = limits or ListenerLimits()
+        self._port = port
+        self.ports = {name: self._open(up) for name, up in self.settings.upstreams.items()}
+        self.ending: list[Port] = []
+        """Listeners that have gone from the configuration and have not ended yet."""
         self.observe()
 
     @property
@@ -262,6 +264,35 @@ class LendingRig:
         """The agent was killed, and another one starts on what is left."""
         self.tasks.close()
         return LendingRig(self.folder, self.settings, loop=self.loop)
+
+    def reconfigure(self, settings: HostSettings) -> None:
+        """What `Agent.apply` does, up to where it waits for the listeners that go."""
+        recovered = self.journal.configure(_partitions(settings))
+        old, self.settings = self.settings, settings
+        self.host.ledger.reconfigure(settings)
+        self.host.board.reconfigure(settings)
+        self.reclaim.reconfigure(settings)
+        self.host.generation += 1
+        self.holds.restore(recovered)
+        for name in list(self.ports):
+            if settings.upstreams.get(name) != old.upstreams[name]:
+                self.ending.append(self.ports.pop(name))
+        for name, up in settings.upstreams.items():
+            if name not in self.ports:
+                self.ports[name] = self._open(up)
+
+    def end_listeners(self) -> None:
+        """The listeners that had to go have gone, with what still streamed on them."""
+        for port in self.ending:
+            port.listener.closing = True
+            for connection in list(port.listener._connections):
+                connection.cut()
+            port.upstream.close()
+        self.ending.clear()
+        self.loop.settle()
+
+    def _open(self, settings: UpstreamSettings) -> Port:
+        return Port(self, settings, self._limits, **self._port)
 
     def observe(self) -> None:
         """Everything is read afresh, and nobody is there."""
@@ -290,6 +321,10 @@ class LendingRig:
 
     def _held(self) -> None:
         self.nudges += 1
+
+
+def _partitions(settings: HostSettings) -> list[PartitionSpec]:
+    return [PartitionSpec(up.name, up.slots, local=True) for up in settings.upstreams.values()]
 
 
 def one_upstream(**more: Any) -> HostSettings:

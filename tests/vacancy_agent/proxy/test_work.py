@@ -507,7 +507,9 @@ class TestLargeBodies:
         client = rig.port.connect(request(body=self.RAW, token=BORROW))
         client.hang_up()
         assert rig.port.budget.used == 0
+        rig.helper.answer()
         assert rig.port.app.counters.admitted == 0
+        assert not rig.port.app.counters.refused, "nobody is there to be refused"
 
     def test_the_gateway_s_rank_is_believed_there_too(self, rig: LendingRig) -> None:
         raw = b'{"priority":1,' + self.RAW[1:]
