@@ -38,5 +38,6 @@ def rewrite_location(location: bytes, host: str, port: int, *, tls: bool) -> byt
         return location
     rest = rest or b"/"
     path = rest if rest.startswith(b"/") else b"/" + rest
-    # Two leading slashes would name a host again: `//evil` in a Location is an address, not a path.
-    return b"/" + path.lstrip(b"/") if path.startswith(b"//") else path
+    # Two leading slashes would name a host again: `//evil` in a Location is an address, not a path, and to a
+    # browser so is `/\\evil`.
+    return b"/" + path.lstrip(b"/\\") if path[1:2] in {b"/", b"\\"} else path

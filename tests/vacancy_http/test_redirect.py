@@ -22,6 +22,8 @@ from vacancy_http.redirect import is_loopback_name, rewrite_location
         (b"http://127.1.2.3:8000/a", b"/a"),
         (b"http://[::1]:8000/a", b"/a"),
         (b"http://10.0.0.9:8000//evil/a", b"/evil/a"),
+        (b"http://10.0.0.9:8000/\\evil/a", b"/evil/a"),
+        (b"http://10.0.0.9:8000//\\/evil/a", b"/evil/a"),
         # other places are other places
         (b"http://10.0.0.9/a", b"http://10.0.0.9/a"),
         (b"http://10.0.0.9:8001/a", b"http://10.0.0.9:8001/a"),
