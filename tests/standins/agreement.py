@@ -55,6 +55,9 @@ def disagreements(
             waits = machine.work is Work.WAITING
             if waits != (name in host.ledger._closed):
                 yield f"{name}: reclaim is {machine.work.value}, admission closed: {not waits}"
+            waited_for = machine._pending.jobs if machine._pending is not None else set()
+            if not waited_for <= host.ledger.active(name):
+                yield f"{name}: reclaim waits for {waited_for}, {set(host.ledger.active(name))} run"
 
 
 def _of_phases(host: Host, jobs: Mapping[int, Job]) -> Iterator[str]:

@@ -21,7 +21,7 @@ class Outcome(StrEnum):
     CLIENT_CLOSED = "client_closed"
     """The borrower left, or stopped reading. Neither a success nor an error."""
     CANCELLED = "cancelled"
-    """Taken back for the owner."""
+    """Taken back by this host: for its owner, or since the listener had to end."""
     FAILED = "failed"
     """The upstream was not there, died, or answered what cannot be read."""
 

@@ -26,7 +26,7 @@ WHY_HELD: dict[Ending, str] = {
     Ending.COMPLETE: "the stream ended without its end marker",
     Ending.CLIENT_GONE: "the borrower left before the reply was complete",
     Ending.CLIENT_STALLED: "the borrower stopped reading the reply",
-    Ending.CANCELLED: "cut for the owner",
+    Ending.CANCELLED: "this host took it back before its reply was complete",
     Ending.UPSTREAM_DIED: "the upstream closed the connection before its reply was complete",
     Ending.UPSTREAM_INVALID: "the upstream's reply could not be read",
     Ending.UPSTREAM_TIMEOUT: "the upstream did not answer in time",

@@ -67,7 +67,8 @@ def test_after_the_head_the_stream_breaks_off_and_never_looks_finished(rig: Lend
 def test_the_job_is_held_and_counted_as_taken_back(rig: LendingRig) -> None:
     _, number = job(rig)
     Cutter(rig.host).cut(number, Reason.OWNER_ACTIVE)
-    assert [held.why for held in rig.host.ledger.holds()] == ["cut for the owner"]
+    (held,) = rig.host.ledger.holds()
+    assert held.why == "this host took it back before its reply was complete"
     assert rig.port.app.counters.outcomes[Outcome.CANCELLED] == 1
     assert rig.nudges == 1
 
@@ -122,3 +123,15 @@ class TestTheOwnersReturn:
         rig.presence(Evidence.PRESENT)
         assert len(rig.host.requests) == 1
         assert not rig.port.link().transport.aborted
+
+
+def test_a_listener_that_ends_takes_its_jobs_back_too(rig: LendingRig) -> None:
+    client, _ = job(rig)
+    rig.port.link().send(STREAM_HEAD)
+    rig.reconfigure(one_upstream(slots=1))
+    assert not client.transport.aborted
+    rig.end_listeners()
+    assert client.transport.aborted
+    (held,) = rig.host.ledger.holds()
+    assert "owner" not in held.why
+    agreement.check(rig.host, rig.journal, rig.reclaims)
