@@ -16,7 +16,7 @@ class ListenerLimits:
         body_idle_s: seconds without a byte of the body.
         write_stall_s: seconds in which a client takes nothing of what is ready for it.
         keep_alive_s: seconds a connection may rest between two requests.
-        max_connections: open connections; at the cap one without a complete head makes room.
+        max_connections: open connections; at the cap one that is owed no reply makes room.
         max_head_bytes: bytes of a request head, final empty line included.
         max_headers: fields of a request head.
         max_body_bytes: bytes of a collected body; twice as much of a refused one is read and dropped.

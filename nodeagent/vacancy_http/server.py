@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vacancy_http.limits import ListenerLimits
 from vacancy_http.server_base import EVICTABLE, ClientConnection
 from vacancy_http.server_conn import ServerConnection
+from vacancy_http.states import Connection
 from vacancy_http.wheel import Wheel
 
 if TYPE_CHECKING:
@@ -108,12 +109,15 @@ class Listener:
     # What connections call.
 
     def admit(self, connection: ClientConnection) -> bool:
-        """Whether there is room for `connection`; the one that has waited longest for a head makes it."""
+        """Whether there is room for `connection`; the one that has waited longest for a head makes it.
+
+        One that still takes its reply goes only where nobody waits for a head.
+        """
         if self.closing:
             return False
         if len(self._connections) >= self.limits.max_connections:
             waiting = (c for c in self._connections if c.state in EVICTABLE)
-            oldest = min(waiting, key=lambda c: c.since, default=None)
+            oldest = min(waiting, key=lambda c: (c.state is Connection.CLOSING, c.since), default=None)
             if oldest is None:
                 self.counters.turned_away += 1
                 return False

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from vacancy_http.server import Listener
 
 IDLE, HEAD, BODY, REPLY, DRAIN, LINGER, CLOSING, CLOSED = Connection
-EVICTABLE = frozenset({IDLE, HEAD, LINGER})  # owe nobody anything
+RESTING = frozenset({IDLE, HEAD, LINGER})  # owe nobody anything
+EVICTABLE = RESTING | {DRAIN, CLOSING}
+"""Have had their reply, or have not asked for one. Without DRAIN and CLOSING, clients without a token that
+send their refused bodies slowly, or never take their refusals, would keep everybody else out."""
 _CLOSE_LINE = b"connection: close\r\n"
 _KEEP_LINE = b"connection: keep-alive\r\n"
 
@@ -167,7 +170,7 @@ class ClientConnection(asyncio.Protocol):
     def shut(self) -> None:
         """The listener closes: go now if nothing is owed, else after the reply."""
         self._keep = False
-        if self.state in EVICTABLE:
+        if self.state in RESTING:
             self._close()
 
     # Inner parts.

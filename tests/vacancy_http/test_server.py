@@ -236,6 +236,38 @@ def test_the_one_that_waits_longest_makes_room() -> None:
     assert not busy.transport.is_closing()
 
 
+def test_clients_that_send_refused_bodies_slowly_make_room_too() -> None:
+    rig = Rig(ListenerLimits(max_connections=2))
+    rig.app.on_head = lambda x: x.respond(Reply(401, (), b""))
+    slow = rig.connect(b"POST / HTTP/1.1\r\nhost: p\r\ncontent-length: 5000\r\n\r\n{")
+    rig.loop.advance(1)
+    rig.connect(b"POST / HTTP/1.1\r\nhost: p\r\ncontent-length: 5000\r\n\r\n{")
+    rig.app.on_head = rig.app.collect_or_forward
+    good = rig.connect(GET)
+    rig.link().send(OK)
+    assert good.got().endswith(b"ok")
+    assert slow.transport.aborted
+    assert rig.listener.counters.turned_away == 0
+
+
+def test_a_last_reply_under_way_makes_room_only_where_nobody_waits_for_a_head() -> None:
+    rig = Rig(ListenerLimits(max_connections=2))
+    rig.app.on_head = lambda x: x.respond(Reply(401, (), b"no"))
+    taking = rig.connect()
+    taking.transport.clogged = True
+    taking.send(b"GET / HTTP/1.0\r\n\r\n")
+    rig.loop.advance(1)
+    idle = rig.connect()
+    third = rig.connect()
+    assert idle.transport.aborted
+    assert not taking.transport.aborted
+    third.send(b"POST / HTTP/1.1\r\nhost: p\r\ncontent-length: 5\r\n\r\n")
+    third.transport.clogged = True
+    third.send(b"abcdeGET / HTTP/1.0\r\n\r\n")
+    rig.connect()
+    assert taking.transport.aborted
+
+
 @on_each_loop
 async def test_refused_bodies_are_read_so_that_the_refusal_is_seen() -> None:
     limits = ListenerLimits(max_body_bytes=8 * MIB)
