@@ -4,6 +4,9 @@ Invariant: what it decodes, h11 decodes to the same bytes and ends at the same p
 here because
 it cannot stop: it reads on into the next message within the same call, and skips what it was lenient about.
 Trailers are checked and dropped; they never become headers.
+
+A client's chunks are bounded in number: each costs microseconds however small it is, and a few connections
+with one-byte chunks kept the loop busy for seconds. Upstreams may send as they like.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 _MAX_LINE = 4096
 _MAX_OVERHEAD = 65536  # bytes of trailers
+_FAIR_SIZE = 64  # bytes that a client's chunks have on average, the first few of them aside
 
 
 class _At(IntEnum):
@@ -34,9 +38,11 @@ class ChunkedDecoder:
         rest: the bytes after the message, once `done`.
     """
 
-    __slots__ = ("_at", "_left", "_overhead", "_pending", "done", "rest")
+    __slots__ = ("_allowance", "_at", "_left", "_overhead", "_pending", "done", "rest")
 
-    def __init__(self) -> None:
+    def __init__(self, small: int | None = None) -> None:
+        """`small`: how many chunks may be smaller than 64 bytes; None: any number."""
+        self._allowance = None if small is None else small * _FAIR_SIZE
         self._at = _At.SIZE
         self._left = 0
         self._overhead = 0
@@ -90,6 +96,10 @@ class ChunkedDecoder:
         if found is None:
             raise MalformedError("a chunk's size line is not a hexadecimal size")
         self._left = int(found[1], 16)
+        if self._allowance is not None:
+            self._allowance += self._left - _FAIR_SIZE
+            if self._allowance < 0:
+                raise MalformedError(f"the chunks are too small, send {_FAIR_SIZE} bytes or more in each")
         self._at = _At.DATA if self._left else _At.TRAILERS
         return after
 

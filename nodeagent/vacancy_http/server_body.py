@@ -29,7 +29,7 @@ _RESERVE_STEP = 64 << 10  # bytes by which a chunked body's reservation grows, w
 class BodyReader(ClientConnection):
     """The part of a client's connection that reads bodies and knows when a message is over."""
 
-    __slots__ = ("_buffer", "_decoder", "_drop_left", "_left", "_overall", "_owes_continue")
+    __slots__ = ("_buffer", "_decoder", "_drop_left", "_later", "_left", "_overall", "_owes_continue")
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -39,6 +39,7 @@ class BodyReader(ClientConnection):
         self._owes_continue = False
         self._overall = NEVER
         self._drop_left = 0
+        self._later = False  # heads wait for the next turn of the loop, or for the client to take replies
 
     def pump(self) -> None:
         """Take heads from the buffer."""
@@ -95,8 +96,7 @@ class BodyReader(ClientConnection):
             self.deadline = self.since + self._limits.keep_alive_s
             if self._buffer:
                 self.pump()
-            if self.held and (self.state is not REPLY or len(self._buffer) <= self._limits.max_head_bytes):
-                self._read_on()
+            self.read_on()
         else:
             self._close()
 
@@ -153,8 +153,7 @@ class BodyReader(ClientConnection):
         self._overall = self.wheel.horizon + self._limits.body_read_s
         buffer, self._buffer = self._buffer, b""
         self._await_more()
-        if self.held:
-            self._read_on()
+        self.read_on()
         if self._keep:
             self._move(DRAIN)
             self._drain(buffer)
@@ -187,7 +186,17 @@ class BodyReader(ClientConnection):
     def _too_large(self) -> str:
         return f"the body is over {self._limits.max_body_bytes} bytes"
 
-    def _read_on(self) -> None:
-        self.held = False
-        self.watch = self.stalled
-        self.transport.resume_reading()
+    def _pause(self) -> None:
+        """Read nothing more of this client for now."""
+        if not self.held:
+            self.held = True
+            self.watch = True
+            self.transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Read again what the client sends, unless what it sent ahead still waits for its turn."""
+        waits = self._later or (self.state is REPLY and len(self._buffer) > self._limits.max_head_bytes)
+        if self.held and not waits:
+            self.held = False
+            self.watch = self.stalled
+            self.transport.resume_reading()

@@ -2,7 +2,9 @@
 
 Invariant: the parser sees one head at a time. What a client sends ahead (pipelining) is held back, up to the
 size of a head, and then not read at all, until its turn comes; so replies keep the order of their requests
-without a queue.
+without a queue. Of one client's requests a few are answered in one turn of the loop, and none while it does
+not take the replies before: who sends many and reads nothing would otherwise fill our memory with replies,
+and keep everybody else, the owner's return included, waiting.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from vacancy_http.head_check import check_partial
 from vacancy_http.head_memo import end_of_digits
 from vacancy_http.reply import reply_bytes
 from vacancy_http.request_parser import read_request_head
-from vacancy_http.server_base import BODY, DRAIN, HEAD, IDLE, LINGER, REPLY
+from vacancy_http.server_base import BODY, CLOSING, DRAIN, HEAD, IDLE, LINGER, REPLY
 from vacancy_http.server_body import BodyReader
 from vacancy_http.wheel import NEVER
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from vacancy_http.server import Listener
 
 _HEAD_END = b"\r\n\r\n"
+_SMALL_CHUNKS = 4096  # of one body; a client that has more of them may as well send larger ones
+_IN_ONE_TURN = 32  # heads of one client; more wait for the next turn of the loop
 _DIGITS = 32  # bytes by which two heads that are remembered as one can differ, and the empty line
 _CLOSE_LINE = b"connection: close\r\n"
 
@@ -45,7 +49,7 @@ class ServerConnection(BodyReader):
         """Bytes of a client."""
         state = self.state
         known = self._known
-        if known is not None and state is IDLE and not self._buffer:
+        if known is not None and state is IDLE and not self._buffer and not self.stalled:
             end = end_of_digits(data, known.before, known.after)
             if end > 0:
                 self._buffer = data[end + len(known.after) :]
@@ -56,12 +60,23 @@ class ServerConnection(BodyReader):
             self.pump()
         elif state is REPLY:
             self._hold(data)
-        elif state is BODY:
-            self._body_bytes(data)
-        elif state is DRAIN:
-            self._drain(data)
         elif state is LINGER:
             self._dropped(len(data))
+        elif state is BODY or state is DRAIN:
+            decoding = self._decoder is not None
+            if state is BODY:
+                self._body_bytes(data)
+            else:
+                self._drain(data)
+            if decoding and self.state is state:
+                self._pause()  # a full socket would be read on for megabytes, and chunks cost time
+                self.wheel.loop.call_soon(self._go_on)
+
+    def resume_writing(self) -> None:
+        """The client takes more; heads that waited for that are taken."""
+        super().resume_writing()
+        if self._later:
+            self._go_on()
 
     def on_deadline(self) -> None:
         """A limit of the state has passed."""
@@ -78,9 +93,10 @@ class ServerConnection(BodyReader):
 
     def pump(self) -> None:
         """Take heads from the buffer while it is their turn; a loop, as replies may be instant."""
-        if self._pumping:
+        if self._pumping or self._later:
             return
         self._pumping = True
+        turns = _IN_ONE_TURN
         try:
             while self._buffer and self.state <= HEAD:
                 data = self._buffer
@@ -88,6 +104,10 @@ class ServerConnection(BodyReader):
                 if end < 0:
                     self._head_part(data)
                     break
+                if self.stalled or not turns:
+                    self._wait()
+                    break
+                turns -= 1
                 if end > self._limits.max_head_bytes - 4:
                     raise self._too_long()
                 head, digits = read_request_head(self._heads, data[: end + 4], self._limits.max_headers)
@@ -106,7 +126,7 @@ class ServerConnection(BodyReader):
         self._left = x.content_length
         self._owes_continue = head.expects_continue
         if head.chunked:
-            self._decoder = ChunkedDecoder()
+            self._decoder = ChunkedDecoder(_SMALL_CHUNKS)
         self.deadline = NEVER
         self.state = REPLY  # from IDLE or HEAD, where heads are read
         self.exchange = x
@@ -140,7 +160,21 @@ class ServerConnection(BodyReader):
 
     def _hold(self, data: bytes) -> None:
         self._buffer += data
-        if len(self._buffer) > self._limits.max_head_bytes and not self.held:
-            self.held = True
-            self.watch = True
-            self.transport.pause_reading()
+        if len(self._buffer) > self._limits.max_head_bytes:
+            self._pause()
+
+    def _wait(self) -> None:
+        """Leave the heads in the buffer for the next turn, or until the client takes what is written."""
+        self._later = True
+        self._pause()
+        if not self.stalled:
+            self.wheel.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """The next turn of the loop has come, or the client has taken its replies."""
+        if self.state >= CLOSING or (self.stalled and self._later):
+            return
+        self._later = False
+        if self.state <= HEAD:
+            self.pump()
+        self.read_on()

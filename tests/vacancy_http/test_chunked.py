@@ -110,3 +110,15 @@ def test_a_large_chunk_is_given_out_as_it_comes() -> None:
     decoder = ChunkedDecoder()
     assert decoder.feed(b"100000\r\n" + b"x" * 1000) == b"x" * 1000
     assert decoder.feed(b"y" * 1000) == b"y" * 1000
+
+
+def test_a_few_small_chunks_are_allowed_and_large_ones_pay_for_more() -> None:
+    small, large = b"1\r\nx\r\n", b"400\r\n" + b"y" * 1024 + b"\r\n"
+    assert len(ChunkedDecoder(100).feed(small * 100 + b"0\r\n\r\n")) == 100
+    assert len(ChunkedDecoder(100).feed((small * 10 + large) * 1000)) == 10 * 1000 + 1024 * 1000
+    with pytest.raises(MalformedError):
+        ChunkedDecoder(100).feed(small * 200)
+
+
+def test_an_upstream_may_send_chunks_of_any_size() -> None:
+    assert len(ChunkedDecoder().feed(b"1\r\nx\r\n" * 50_000)) == 50_000

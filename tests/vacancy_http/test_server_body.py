@@ -51,6 +51,39 @@ def test_a_chunked_body_is_collected_and_forwarded_with_a_length(step: int) -> N
     assert len(rig.app.seen) == 2
 
 
+def test_a_chunked_body_is_read_a_piece_in_a_turn() -> None:
+    rig = Rig()
+    client = rig.connect(CHUNKED)
+    client.protocol.data_received(b"5\r\nhello\r\n")
+    assert not client.transport.reading
+    rig.loop.settle()
+    assert client.transport.reading
+    client.send(b"0\r\n\r\n" + GET)
+    assert rig.app.bodies == [b"hello"]
+    rig.link().send(OK)
+    assert len(rig.app.seen) == 2
+    assert client.transport.reading
+
+
+def test_a_body_of_tiny_chunks_without_end_is_refused() -> None:
+    rig = Rig()
+    client = rig.connect(CHUNKED)
+    client.send(b"1\r\nx\r\n" * 4000)
+    assert client.got() == b""
+    client.send(b"1\r\nx\r\n" * 4000)
+    assert client.got().startswith(b"HTTP/1.1 400 ")
+    assert client.transport.eof
+
+
+def test_a_refused_body_of_tiny_chunks_ends_the_connection() -> None:
+    rig = Rig()
+    rig.app.on_head = deny
+    client = rig.connect(CHUNKED)
+    client.send(b"1\r\nx\r\n" * 8000)
+    assert client.got().startswith(b"HTTP/1.1 401 ")
+    assert client.transport.aborted
+
+
 def test_a_body_over_the_limit_is_refused_before_it_is_read() -> None:
     rig = Rig(SMALL)
     client = rig.connect(post(1001))

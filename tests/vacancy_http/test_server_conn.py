@@ -30,6 +30,58 @@ def test_a_thousand_pipelined_requests_do_not_nest() -> None:
     assert client.got().count(b"fine") == 1900
 
 
+def test_of_many_requests_at_once_a_few_are_answered_in_one_turn() -> None:
+    rig = Rig()
+    rig.app.on_head = lambda x: x.respond(FINE)
+    client = rig.connect()
+    client.protocol.data_received(GET * 1900)
+    assert client.got().count(b"fine") < 100
+    assert not client.transport.reading
+    rig.loop.settle()
+    assert client.got().count(b"fine") > 1800
+    assert client.transport.reading
+
+
+def test_no_reply_is_made_for_who_does_not_take_the_ones_before() -> None:
+    rig = Rig()
+    rig.app.on_head = lambda x: x.respond(Reply(200, (), b"x" * 1000))
+    client = rig.connect()
+    client.transport.clogged = True
+    for _ in range(10):
+        if client.transport.reading:
+            client.send(GET * 500)
+    assert client.transport.unsent < 200_000
+    assert not client.transport.reading
+    client.transport.clogged = False
+    client.transport.take(1 << 20)
+    rig.loop.settle()
+    assert client.got().count(b"HTTP/1.1 200") == 500
+    assert client.transport.reading
+
+
+def test_a_request_like_the_one_before_waits_for_a_client_that_takes_nothing_too() -> None:
+    rig = Rig()
+    rig.app.on_head = lambda x: x.respond(Reply(200, (), b"x" * 100_000))
+    client = rig.connect(POST)
+    client.transport.clogged = True
+    for _ in range(4):
+        client.send(POST)
+    assert len(rig.app.seen) == 2
+    client.transport.take(1 << 20)
+    assert len(rig.app.seen) == 3
+
+
+def test_who_takes_nothing_and_sends_ahead_is_cut_after_the_stall_limit() -> None:
+    rig = Rig()
+    rig.app.on_head = lambda x: x.respond(Reply(200, (), b"x" * 1000))
+    client = rig.connect()
+    client.transport.clogged = True
+    client.send(GET * 500)
+    rig.loop.advance(61)
+    assert client.transport.aborted
+    assert rig.listener.connection_count == 0
+
+
 def test_a_head_may_come_byte_by_byte() -> None:
     rig = Rig()
     client = rig.connect()
