@@ -21,7 +21,7 @@ DEFAULT_API = "http://127.0.0.1:8470"
 TIMEOUT_S = 10.0
 WRONG_INPUT = 400
 UNAUTHORIZED = 401
-WAYS = "give --token, $VACANCY_TOKEN or --state-dir, or run as the user who runs the agent"
+WAYS = "give --state-dir as the agent was given it, --token or $VACANCY_TOKEN, or run as the agent's user"
 
 
 class ApiUnreachableError(Exception):
@@ -61,20 +61,24 @@ def call(
         if not (token.isascii() and token.isprintable()):
             raise ApiRefusedError(WRONG_INPUT, "the token has characters that no token has")
         request.add_header("Authorization", f"Bearer {token}")
-    return _exchange(request, base, has_token=token is not None)
+    told = "the agent does not accept this token for it"
+    return _exchange(request, base, told if token else f"no token was found in {_tokens_file(args)}")
 
 
 def find_token(args: argparse.Namespace, scope: str) -> str | None:
     """The token to present: the option, `$VACANCY_TOKEN`, else the agent's own file when we may read it."""
     if args.token or os.environ.get("VACANCY_TOKEN"):
         return args.token or os.environ["VACANCY_TOKEN"]
-    file = Path(args.state_dir or default_state_dir()) / "tokens.json"
     try:
-        tokens = json.loads(file.read_text(encoding="utf-8"))
+        tokens = json.loads(_tokens_file(args).read_text(encoding="utf-8"))
         found = tokens[scope]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if isinstance(found, str) else None
+
+
+def _tokens_file(args: argparse.Namespace) -> Path:
+    return Path(args.state_dir or default_state_dir()) / "tokens.json"
 
 
 def _checked_base(base: str) -> str:
@@ -88,7 +92,7 @@ def _checked_base(base: str) -> str:
     return base.rstrip("/")
 
 
-def _exchange(request: urllib.request.Request, base: str, *, has_token: bool) -> dict[str, Any]:
+def _exchange(request: urllib.request.Request, base: str, unauthorized: str) -> dict[str, Any]:
     # Proxy settings of the environment are for the internet, not for the agent on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -96,7 +100,7 @@ def _exchange(request: urllib.request.Request, base: str, *, has_token: bool) ->
             answer = json.loads(response.read())
     except urllib.error.HTTPError as error:
         with error:
-            raise _refused(error, base, has_token=has_token) from error
+            raise _refused(error, base, unauthorized) from error
     except (ValueError, HTTPException) as error:
         raise _stranger(base) from error
     except OSError as error:
@@ -106,14 +110,16 @@ def _exchange(request: urllib.request.Request, base: str, *, has_token: bool) ->
     return answer
 
 
-def _refused(error: urllib.error.HTTPError, base: str, *, has_token: bool) -> Exception:
+def _refused(error: urllib.error.HTTPError, base: str, unauthorized: str) -> Exception:
     try:
-        message = str(json.loads(error.read())["error"]["message"])
+        told = json.loads(error.read())["error"]
+        message, is_ours = str(told["message"]), told["type"] == "no_vacancy"
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return _stranger(base)
+    if not is_ours:
+        return _stranger(base)
     if error.code == UNAUTHORIZED:
-        why = "the agent does not accept this token for it" if has_token else "no token was found"
-        return ApiRefusedError(error.code, f"{why}: {WAYS}")
+        return ApiRefusedError(error.code, f"{unauthorized}: {WAYS}")
     return ApiRefusedError(error.code, message)
 
 

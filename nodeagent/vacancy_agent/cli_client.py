@@ -102,12 +102,12 @@ def _show(args: argparse.Namespace, document: Document, render: Callable[[Docume
 def _pause(args: argparse.Namespace) -> int:
     asked = {"for": args.duration, "until": args.until}
     wanted: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    _show(args, cli_api.call(args, "POST", "/admin/pause", scope="admin", body=wanted), cli_text.lending)
+    _show(args, cli_api.call(args, "POST", "/admin/pause", scope="admin", body=wanted), cli_text.paused)
     return EXIT_OK
 
 
 def _resume(args: argparse.Namespace) -> int:
-    _show(args, cli_api.call(args, "POST", "/admin/resume", scope="admin", body={}), cli_text.lending)
+    _show(args, cli_api.call(args, "POST", "/admin/resume", scope="admin", body={}), cli_text.resumed)
     return EXIT_OK
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 SENTENCES = {
-    "lending_disabled": "lending is switched off, paused, or outside its hours",
+    "lending_disabled": "lending is off for the whole machine",
     "owner_active": "someone is at this machine, or was a moment ago",
     "resource_disabled": "a resource that it needs is switched off",
     "resource_unmeasured": "a resource that it needs could not be measured just now",
@@ -22,10 +22,10 @@ SENTENCES = {
 }
 
 SWITCHED_BY = {
-    "spec": "in the manifest",
-    "schedule": "by its schedule",
-    "cluster": "by the cluster",
-    "local": "on this machine",
+    "spec": "switched off in the manifest",
+    "schedule": "outside the hours of its schedule",
+    "cluster": "paused by the cluster",
+    "local": "paused on this machine (vacancy resume ends it)",
 }
 
 
@@ -72,9 +72,16 @@ def why(document: Document) -> str:
     return "\n".join(parts)
 
 
-def lending(document: Document) -> str:
-    """The answer to a pause or a resume."""
-    return _lending_line(document["lending"])
+def paused(document: Document) -> str:
+    """The answer to a pause: a confirmation, also where something else keeps lending off for longer."""
+    state = document["lending"]
+    return _lending_line(state) if state["by"] == "local" else f"Paused. {_lending_line(state)}"
+
+
+def resumed(document: Document) -> str:
+    """The answer to the end of a pause; the machine may still not lend."""
+    state = document["lending"]
+    return _lending_line(state) if state["allowed"] else f"Not paused any more. {_lending_line(state)}"
 
 
 def holds(document: Document) -> str:
@@ -109,7 +116,7 @@ def _lending_line(state: Document) -> str:
     if state["allowed"]:
         return "Lending is on."
     until = f" until {state['pausedUntil']}" if state.get("pausedUntil") else ""
-    return f"Lending is off{until}, {SWITCHED_BY.get(state['by'], state['by'])}."
+    return f"Lending is off{until}: {SWITCHED_BY.get(state['by'], state['by'])}."
 
 
 def _presence_line(owner: Document) -> str:

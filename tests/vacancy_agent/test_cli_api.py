@@ -66,7 +66,8 @@ class Web:
         self.thread.start()
 
     def refuse(self, status: int, message: str) -> None:
-        self.status, self.body = status, json.dumps({"error": {"message": message}}).encode()
+        error = {"message": message, "type": "no_vacancy"}
+        self.status, self.body = status, json.dumps({"error": error}).encode()
 
     def close(self) -> None:
         self.server.shutdown()
@@ -151,7 +152,8 @@ def test_what_is_asked_and_with_what(web: Web, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.component
 def test_without_a_token_none_is_sent_and_the_message_says_where_one_could_be(web: Web):
     web.refuse(401, "This needs a token")
-    with pytest.raises(ApiRefusedError, match=r"^no token was found: give --token, \$VACANCY_TOKEN or") as no:
+    told = r"^no token was found in \S+/default/tokens\.json: give --state-dir as the agent was given it"
+    with pytest.raises(ApiRefusedError, match=told) as no:
         call(arguments(api=web.url), "GET", "/status", scope="read")
     assert no.value.status == 401
     assert "authorization" not in web.asked[0][2]
@@ -181,6 +183,7 @@ def test_a_no_has_the_agents_own_words(web: Web, status: int):
         (404, b"{}"),
         (502, b'{"error": "bad gateway"}'),
         (401, b"login please"),
+        (404, b'{"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}'),
     ],
 )
 def test_what_is_no_vacancy_agent_is_called_so(web: Web, status: int, body: bytes):

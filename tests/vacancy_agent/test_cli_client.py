@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.component
+PAUSED = "paused on this machine (vacancy resume ends it)."
 
 
 class Command:
@@ -105,13 +106,13 @@ def test_who_and_why(vacancy: Command):
 
 
 def test_pause_and_resume(vacancy: Command):
-    assert vacancy("pause") == (0, "Lending is off, on this machine.\n", "")
+    assert vacancy("pause") == (0, f"Lending is off: {PAUSED}\n", "")
     code, out, _ = vacancy("why")
-    assert "up: does not lend, because lending is switched off, paused, or outside its hours" in out
+    assert "up: does not lend, because lending is off for the whole machine" in out
     code, out, err = vacancy("pause", "--for", "2h")
     assert (code, err) == (0, "")
     assert out.startswith("Lending is off until 20")
-    assert out.endswith("Z, on this machine.\n")
+    assert out.endswith(f"Z: {PAUSED}\n")
     assert vacancy.json("pause", "--for", "1h30m")["lending"]["by"] == "local"
     assert vacancy("resume") == (0, "Lending is on.\n", "")
     assert vacancy.json("resume")["lending"]["allowed"]
@@ -119,7 +120,7 @@ def test_pause_and_resume(vacancy: Command):
 
 def test_pause_until_a_time(vacancy: Command):
     until = vacancy.json("pause", "--for", "3h")["lending"]["pausedUntil"]
-    assert vacancy("pause", "--until", until) == (0, f"Lending is off until {until}, on this machine.\n", "")
+    assert vacancy("pause", "--until", until) == (0, f"Lending is off until {until}: {PAUSED}\n", "")
     vacancy("resume")
 
 
@@ -156,7 +157,10 @@ def test_holds_are_listed_and_released_once(vacancy: Command, held: str):
 
 def test_releasing_what_is_no_number_is_wrong_input(vacancy: Command):
     code, _, err = vacancy("holds", "--release", "../status")
-    assert (code, err) == (2, "vacancy: '../status' is not a job's number; see /admin/holds\n")
+    assert (code, err) == (
+        2,
+        "vacancy: '../status' is not the number of a hold: `vacancy holds` lists them (GET /admin/holds)\n",
+    )
 
 
 @pytest.mark.parametrize("command", ["status", "who", "why", "pause", "resume", "holds"])
@@ -168,9 +172,7 @@ def test_no_agent_no_token_and_a_wrong_one(vacancy: Command, tmp_path: Path, com
     assert err.endswith("; is `vacancy agent` running?\n")
     code, out, err = vacancy(command, state=tmp_path)
     assert (code, out) == (3, "")
-    assert err.startswith(
-        "vacancy: no token was found: give --token, $VACANCY_TOKEN or --state-dir, or run as"
-    )
+    assert err.startswith(f"vacancy: no token was found in {tmp_path}/tokens.json: give --state-dir as the")
     code, out, err = vacancy(command, "--token", "wrong")
     assert (code, out) == (3, "")
     assert err.startswith("vacancy: the agent does not accept this token for it: ")

@@ -114,18 +114,32 @@ def test_a_reason_of_a_later_version_is_shown_as_it_is():
 @pytest.mark.parametrize(
     ("by", "words"),
     [
-        ("local", "on this machine"),
-        ("cluster", "by the cluster"),
-        ("spec", "in the manifest"),
-        ("schedule", "by its schedule"),
+        ("local", "paused on this machine (vacancy resume ends it)"),
+        ("cluster", "paused by the cluster"),
+        ("spec", "switched off in the manifest"),
+        ("schedule", "outside the hours of its schedule"),
         ("later", "later"),
     ],
 )
 def test_lending_off_says_until_when_and_by_whom(by: str, words: str):
-    answer = {"lending": {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": by}}
-    assert cli_text.lending(answer) == f"Lending is off until 2026-11-30T12:00:00Z, {words}."
-    answer["lending"]["pausedUntil"] = None
-    assert cli_text.lending(answer) == f"Lending is off, {words}."
+    off = copy.deepcopy(STATUS)
+    off["agent"]["lending"] = {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": by}
+    for text in (cli_text.status(off), cli_text.why(off)):
+        assert text.splitlines()[0] == f"Lending is off until 2026-11-30T12:00:00Z: {words}."
+    off["agent"]["lending"]["pausedUntil"] = None
+    assert cli_text.status(off).splitlines()[0] == f"Lending is off: {words}."
+
+
+def test_a_pause_is_confirmed_even_where_something_else_lasts_longer():
+    state = {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": "schedule"}
+    hours = "Lending is off until 2026-11-30T12:00:00Z: outside the hours of its schedule."
+    assert cli_text.paused({"lending": state}) == f"Paused. {hours}"
+    assert cli_text.resumed({"lending": state}) == f"Not paused any more. {hours}"
+    here = {"lending": state | {"by": "local"}}
+    assert cli_text.paused(here).startswith(
+        "Lending is off until 2026-11-30T12:00:00Z: paused on this machine"
+    )
+    assert cli_text.resumed({"lending": state | {"allowed": True, "by": None}}) == "Lending is on."
 
 
 def test_holds_say_how_to_free_them():

@@ -164,7 +164,8 @@ class Api:
         """Free one of them."""
         text = request.match_info["id"]
         if not (text.isascii() and text.isdigit() and len(text) <= 20):  # noqa: PLR2004 - digits of 64 bits
-            return problem(400, Reason.BAD_REQUEST.value, f"{text!r} is not a job's number; see /admin/holds")
+            message = f"{text!r} is not the number of a hold: `vacancy holds` lists them (GET /admin/holds)"
+            return problem(400, Reason.BAD_REQUEST.value, message)
         job = self._agent.host.ledger.job(JobId(int(text)))
         if job is None:
             return problem(404, Reason.BAD_REQUEST.value, f"there is no hold {text}")

@@ -266,7 +266,9 @@ async def test_a_switch_that_could_not_be_saved_says_that_it_is_in_force(
 async def test_what_is_no_jobs_number_is_told_so(client: TestClient, number: str):
     status, error = await refused(client, "DELETE", f"/admin/holds/{number}", headers=bearer("admin"))
     assert status == 400
-    assert error["message"].endswith("is not a job's number; see /admin/holds")
+    assert error["message"].endswith(
+        "is not the number of a hold: `vacancy holds` lists them (GET /admin/holds)"
+    )
 
 
 async def test_only_a_hold_can_be_released(agent: StillAgent, client: TestClient):
