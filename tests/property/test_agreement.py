@@ -329,7 +329,9 @@ class Agreement(RuleBasedStateMachine):
         port = self.rig.ports.get(name) or next(iter(self.rig.ending), None)
         if port is None:
             return
-        self.clients.append((port, port.connect(raw)))
+        client = port.connect(raw[:-3])
+        client.send(raw[-3:])  # a body that comes later may be judged aside
+        self.clients.append((port, client))
 
     def _client(self, which: int) -> Client | None:
         there = [client for _, client in self.clients if not client.transport.is_closing()]

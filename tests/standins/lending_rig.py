@@ -316,6 +316,8 @@ class LendingRig:
         self.reclaim.job_ended(upstream, job, now)
 
     def tidy(self) -> None:
+        self.ending += self.ports.values()
+        self.end_listeners()
         self.tasks.close()
         self.journal.close()
 
