@@ -59,8 +59,10 @@ class Controller:
 
     def changed(self, host: HostName) -> None:
         """Something happened to a host."""
+        before = self._queue.next_due()
         self._queue.add(host, self._clock.now().instant)
-        self._wake()
+        if self._queue.next_due() < before:  # else the workers sleep no longer than until then anyway
+            self._wake()
 
     def turn(self, *, running: bool) -> None:
         """Begin to decide, or stop it."""

@@ -18,6 +18,7 @@ import kopf
 
 from vacancy_operator.access import bearer
 from vacancy_operator.core.kinds import KINDS, SELECTOR, Kind, Object
+from vacancy_operator.no_memory import NoDiff, NoProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,6 +118,8 @@ class Engine:
     def _kopf_settings(self) -> kopf.OperatorSettings:
         chosen = kopf.OperatorSettings()
         chosen.process.ultimate_exiting_timeout = None  # else it kills the process ten minutes later
+        chosen.persistence.progress_storage = NoProgress()
+        chosen.persistence.diffbase_storage = NoDiff()
         chosen.peering.standalone = True
         chosen.posting.enabled = False
         chosen.posting.level = logging.CRITICAL
