@@ -108,6 +108,18 @@ def content_again(manifest: Path) -> bytes | None:
         return None
 
 
+def why_unreadable(manifest: Path) -> str | None:
+    """Why the file cannot be read again; None: it can, or it is no file that can be read twice."""
+    try:
+        if stat.S_ISREG(manifest.stat().st_mode):
+            content_of(manifest)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    except RefusedError as error:
+        return "; ".join(error.errors)
+    return None
+
+
 def _served(dialect: Dialect) -> bool:
     try:
         table_for(dialect.value)

@@ -1,7 +1,8 @@
 """The manifest may change while the agent runs: what is valid is applied, what is not changes nothing.
 
-A file that is gone just now (an editor replaces it, a volume is mounted anew) changes nothing either. What
-was read is what is judged: reading twice would judge one content and remember another.
+A file that is gone just now (an editor replaces it, a volume is mounted anew) changes nothing either, but one
+that stays away is told: the next start would fail. What was read is what is judged: reading twice would judge
+one content and remember another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.wiring import secret_files
-from vacancy_agent.wiring.config import RefusedError, alone, content_again
+from vacancy_agent.wiring.config import RefusedError, alone, content_again, why_unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0
 """Between two looks at the manifest."""
+PATIENCE = 3
+"""Looks in a row that find no manifest before that is told."""
 
 
 class Reload:
@@ -48,6 +51,8 @@ class Reload:
         """Set it to have the manifest and its secrets read now, changed or not."""
         self._manifest = manifest
         self._content = content
+        self._misses = 0
+        """Looks in a row that could not read it."""
         self._waiting: Configuration | None = None
         """A valid configuration that could not be applied for what may yet come: a secret, space."""
 
@@ -63,6 +68,10 @@ class Reload:
 
     async def _look(self, agent: Reconfigurable, *, asked: bool) -> None:
         content = content_again(self._manifest)
+        if content is None:
+            self._miss(agent)
+        else:
+            self._misses = 0
         if content is not None and (asked or content != self._content):
             self._content, self._waiting = content, None
             try:
@@ -72,6 +81,15 @@ class Reload:
                 agent.refuse_config(error.errors)
         if self._waiting is not None:
             await self._apply(agent, self._waiting)
+
+    def _miss(self, agent: Reconfigurable) -> None:
+        self._misses += 1
+        if self._misses != PATIENCE:
+            return
+        why = why_unreadable(self._manifest)
+        if why is not None:
+            agent.refuse_config([f"{self._manifest} {why}; what was applied last goes on"])
+            self._content = b""  # the same content, back again, is news
 
     async def _apply(self, agent: Reconfigurable, config: Configuration) -> None:
         errors = secret_files.problems(config, self.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from standins.certificates import write_certificate
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.state import StateDir
 from vacancy_agent.wiring.config import content_of
-from vacancy_agent.wiring.reload import Reload
+from vacancy_agent.wiring.reload import PATIENCE, Reload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +113,26 @@ def test_a_file_that_is_gone_for_a_moment_changes_nothing(watch: Watch):
     watch.path.write_bytes(kept)
     watch.look()
     assert (watch.agent.applied, watch.agent.refused) == ([], [])
+
+
+def test_a_file_that_stays_away_is_told_once_and_taken_up_again(watch: Watch):
+    kept = watch.path.read_bytes()
+    watch.path.unlink()
+    for _ in range(3 * PATIENCE):
+        watch.look()
+    told = f"{watch.path} cannot be read: No such file or directory; what was applied last goes on"
+    assert (watch.agent.applied, watch.agent.refused) == ([], [[told]])
+    watch.path.write_bytes(kept)
+    watch.look()
+    assert watch.agent.slots == [1], "so that it no longer counts as refused"
+
+
+def test_a_manifest_that_can_be_read_only_once_is_not_missed(watch: Watch):
+    watch.path.unlink()
+    os.mkfifo(watch.path)
+    for _ in range(2 * PATIENCE):
+        watch.look()
+    assert watch.agent.refused == []
 
 
 def test_a_file_that_comes_back_changed_is_applied(watch: Watch):
