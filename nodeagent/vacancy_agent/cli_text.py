@@ -41,6 +41,7 @@ def status(document: Document) -> str:
     ]
     columns = ("UPSTREAM", "DIALECT", "PORT", "LENDABLE", "REASON", "ACTIVE", "HELD")
     parts += ["", *_table(columns, map(_upstream_row, agent["upstreams"]))]
+    parts += _server_lines(document)
     parts += _condition_lines(document["conditions"])
     return "\n".join(parts)
 
@@ -69,6 +70,7 @@ def why(document: Document) -> str:
     parts = [_lending_line(agent["lending"]), _presence_line(document["owner"])]
     for upstream in agent["upstreams"]:
         parts += _upstream_sentences(upstream)
+        parts += _server_sentences(document, upstream["name"])
     return "\n".join(parts)
 
 
@@ -110,6 +112,20 @@ def _upstream_sentences(upstream: Document) -> list[str]:
         jobs = "1 job is" if held == 1 else f"{held} jobs are"
         sentences.append(f"{name}: {jobs} held until the end is proved (vacancy holds).")
     return sentences
+
+
+def _server_sentences(document: Document, name: str) -> list[str]:
+    """Nothing where its server can be reached, or where the agent does not say."""
+    server = document.get("upstreams", {}).get(name, {}).get("server", {})
+    if server.get("reachable") is not False:
+        return []
+    return [f"{name}: its server at {server['target']} cannot be reached ({server['why']})."]
+
+
+def _server_lines(document: Document) -> list[str]:
+    names = [upstream["name"] for upstream in document["agent"]["upstreams"]]
+    lines = [line for name in names for line in _server_sentences(document, name)]
+    return ["", *lines] if lines else []
 
 
 def _lending_line(state: Document) -> str:

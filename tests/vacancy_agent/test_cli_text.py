@@ -100,6 +100,18 @@ def test_why_an_upstream_that_does_not_listen_lends_nothing():
     assert "llama: 1 job is held" in text
 
 
+def test_a_server_that_cannot_be_reached_is_said_and_nothing_where_it_can_or_is_unknown():
+    server = {"target": "http://127.0.0.1:8080", "reachable": False, "why": "connection refused"}
+    dead = STATUS | {"upstreams": {"llama": {"server": server}}}
+    told = "llama: its server at http://127.0.0.1:8080 cannot be reached (connection refused)."
+    assert told in cli_text.why(dead).splitlines()
+    assert told in cli_text.status(dead).splitlines()
+    for reachable in (True, None):
+        server["reachable"] = reachable
+        assert "cannot be reached" not in cli_text.why(dead) + cli_text.status(dead)
+    assert "cannot be reached" not in cli_text.status(STATUS), "an agent of an earlier version"
+
+
 def test_why_knows_a_sentence_for_every_reason_of_a_refusal():
     codes = {reason.value for reason in Reason if http_status(reason) == 503}
     assert codes - cli_text.SENTENCES.keys() == {"buffer_budget", "tunnel_cap"}, "these refuse one request"

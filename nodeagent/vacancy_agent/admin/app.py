@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 from aiohttp import web
 
-from vacancy_agent.admin import metrics, report, switches
+from vacancy_agent.admin import metrics, reach, report, switches
 from vacancy_agent.core.job import JobId, Phase
 from vacancy_agent.store.errors import StoreError
 from vacancy_api.reasons import Reason
@@ -131,7 +131,8 @@ class Api:
 
     async def status(self, _request: web.Request) -> web.Response:
         """The whole report."""
-        return answer(report.document(self._agent))
+        unreachable = await reach.unreachable(self._agent.host.board.settings.upstreams)
+        return answer(report.document(self._agent, unreachable))
 
     async def metrics(self, _request: web.Request) -> web.Response:
         """Prometheus text."""

@@ -18,6 +18,8 @@ from vacancy_agent.core.settings import OwnerScope, ResourceType
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vacancy_agent.admin.running import Running
     from vacancy_agent.core.board import Board
     from vacancy_agent.core.facts import Capacity, Instant, Reading, WallTime
@@ -32,8 +34,13 @@ LONGEST_TEXT = 1024
 """Characters of a reason in the contract."""
 
 
-def document(agent: Running) -> Document:
-    """The whole answer."""
+def document(agent: Running, unreachable: Mapping[str, str | None]) -> Document:
+    """The whole answer.
+
+    Args:
+        agent: the running agent.
+        unreachable: by upstream why its server takes no connection; None: it does. A missing one is unknown.
+    """
     clock = agent.host.clock
     now, wall = clock.now(), clock.wall()
     return {
@@ -49,7 +56,13 @@ def document(agent: Running) -> Document:
             }
             for condition in agent.conditions.all()
         ],
-        "upstreams": {name: _more(agent, name, now, wall) for name in agent.host.board.settings.upstreams},
+        "upstreams": {
+            upstream.name: {
+                **_more(agent, upstream.name, now, wall),
+                "server": _server(upstream, unreachable),
+            }
+            for upstream in agent.host.board.settings.upstreams.values()
+        },
     }
 
 
@@ -172,6 +185,18 @@ def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
         return {"residency": {}, "reclaim": None}
     since = rfc3339(type(wall)(wall - (now - published.at)))
     return {"residency": {}, "reclaim": {"phase": published.phase.value, "since": since}}
+
+
+def _server(upstream: UpstreamSettings, unreachable: Mapping[str, str | None]) -> Document:
+    known = upstream.name in unreachable
+    why = unreachable.get(upstream.name)
+    target = upstream.target
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return {
+        "target": f"{target.scheme}://{host}:{target.port}",
+        "reachable": why is None if known else None,
+        "why": why,
+    }
 
 
 def _resource(board: Board, resource: ResourceSettings, now: Instant) -> Document:

@@ -31,8 +31,8 @@ def an_agent(**more: Any) -> StillAgent:
     return StillAgent(host(UPSTREAMS, RESOURCES, **more.pop("settings", {})), **more)
 
 
-def document(agent: StillAgent) -> dict[str, Any]:
-    return report.document(agent)
+def document(agent: StillAgent, unreachable: dict[str, str | None] | None = None) -> dict[str, Any]:
+    return report.document(agent, unreachable or {})
 
 
 def one(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def assert_contract(agent: StillAgent) -> None:
         assert set(condition) == {"type", "status", "reason", "message", "since"}
     assert set(whole["upstreams"]) == {"llm", "aside"}
     for more in whole["upstreams"].values():
-        assert set(more) == {"residency", "reclaim"}
+        assert set(more) == {"residency", "reclaim", "server"}
 
 
 def test_a_host_that_was_never_read_has_the_contracts_shape():
@@ -255,10 +255,21 @@ def test_a_reclaim_under_way_is_shown_with_its_beginning():
     agent = an_agent()
     agent.published["llm"] = PublishPhase("llm", ReclaimPhase.WAITING, (), agent.clock.now())
     agent.clock.advance(60)
-    assert document(agent)["upstreams"] == {
-        "llm": {"residency": {}, "reclaim": {"phase": "waiting", "since": "2023-11-14T22:13:20Z"}},
-        "aside": {"residency": {}, "reclaim": None},
-    }
+    shown = document(agent)["upstreams"]
+    assert shown["llm"]["reclaim"] == {"phase": "waiting", "since": "2023-11-14T22:13:20Z"}
+    assert shown["aside"]["reclaim"] is None
+
+
+def test_a_server_that_was_not_looked_for_is_unknown():
+    agent = an_agent()
+    shown = document(agent, {"llm": None})["upstreams"]
+    assert (shown["llm"]["server"]["reachable"], shown["aside"]["server"]["reachable"]) == (True, None)
+    shown = document(agent, {"llm": "connection refused", "aside": None})["upstreams"]
+    assert (shown["llm"]["server"]["reachable"], shown["llm"]["server"]["why"]) == (
+        False,
+        "connection refused",
+    )
+    assert document(agent, {"llm": "no"})["agent"] == document(agent)["agent"], "it decides nothing"
 
 
 def test_usage_is_sorted_and_tokens_are_unknown_not_zero():
