@@ -45,7 +45,7 @@ class AccessSpec(Contract):
     )
     trust_loopback: bool = Field(
         default=False,
-        description="Callers on this machine need no token. Default false.",
+        description="Callers on this machine need no token; web pages in its browsers do. Default false.",
     )
     allow_unauthenticated_remote: bool = Field(
         default=False,

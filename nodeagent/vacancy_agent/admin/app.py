@@ -6,9 +6,7 @@ Tokens are the proxies' own table; scopes do not contain one another.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import web
@@ -18,6 +16,7 @@ from vacancy_agent.core.job import JobId, Phase
 from vacancy_agent.store.errors import StoreError
 from vacancy_api.reasons import Reason
 from vacancy_edge import Scope
+from vacancy_edge.this_machine import from_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -216,26 +215,6 @@ def _raw(value: str | None) -> bytes | None:
 
 
 def _is_this_machine(request: web.Request) -> bool:
-    """Whether a program of this machine asks, and not a web page in its browser.
-
-    A page of another site shows itself by its Origin; one whose name was made to point here (DNS rebinding),
-    by the Host it asks for.
-    """
-    origin = request.headers.get("Origin")
-    here = f"{'https' if request.secure else 'http'}://{request.host}"
-    return _is_loopback(request.remote) and _is_loopback(_name_of(request.host)) and origin in {None, here}
-
-
-def _name_of(host: str) -> str | None:
-    """The name or address in a Host header."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
-
-
-def _is_loopback(host: str | None) -> bool:
-    try:
-        return host == "localhost" or (host is not None and ip_address(host.partition("%")[0]).is_loopback)
-    except ValueError:
-        return False
+    headers = request.headers
+    host, origin = headers.get("Host"), headers.get("Origin")
+    return from_this_machine(request.remote, host, origin, tls=request.secure)

@@ -14,7 +14,6 @@ a task of its own, after which the decision is made anew.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy import work
@@ -22,6 +21,7 @@ from vacancy_agent.proxy.plan import Plan, Plans
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
 from vacancy_edge import Principal, Refusal, Scope, judge_head, refusal_reply, refusals, retyped
+from vacancy_edge.this_machine import from_this_machine
 from vacancy_http import ProtocolFault, Reply
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class GatedProxy:
         access = self.host.access
         if access.allow_unauthenticated_remote:
             return ANYONE
-        if access.trust_loopback and authorization is None and key is None and _is_loopback(x.peer):
+        if access.trust_loopback and authorization is None and key is None and _is_local(x):
             return LOOPBACK
         return None
 
@@ -249,8 +249,11 @@ def is_websocket(upgrade: bytes) -> bool:
     return b"websocket" in [token.strip().lower() for token in upgrade.split(b",")]
 
 
-def _is_loopback(peer: tuple[object, ...] | None) -> bool:
-    try:
-        return peer is not None and ip_address(str(peer[0]).partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+def _is_local(x: Exchange) -> bool:
+    peer, host, origin = x.peer, x.header(b"host"), x.header(b"origin")
+    return from_this_machine(
+        None if not peer else str(peer[0]),
+        None if host is None else host.decode("latin-1"),
+        None if origin is None else origin.decode("latin-1"),
+        tls=x.is_tls,
+    )

@@ -112,10 +112,32 @@ class TestTokens:
             FakeTransport, "get_extra_info", lambda _self, name: (peer, 1) if name == "peername" else None
         )
         rig = lending(access=AccessSettings(trust_loopback=True))
-        got = ask(rig, request(body=BODY, headers=headers))
+        got = ask(rig, request(body=BODY, headers=headers | {"host": "127.0.0.1:8471"}))
         assert (got and got.status) == status
         if got is None:
             assert next(iter(rig.host.requests.values())).plan.borrower == "loopback"
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"origin": "https://evil.example", "content-type": "text/plain"},
+            {"origin": "null"},
+            {"host": "rebound.example:8471"},
+            {"host": "rebound.example:8471", "origin": "http://rebound.example:8471"},
+        ],
+    )
+    def test_a_web_page_in_a_browser_of_this_machine_is_not_trusted_for_its_loopback_address(
+        self, lending: Callable[..., LendingRig], monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]
+    ) -> None:
+        monkeypatch.setattr(
+            FakeTransport,
+            "get_extra_info",
+            lambda _self, name: ("127.0.0.1", 1) if name == "peername" else None,
+        )
+        rig = lending(access=AccessSettings(trust_loopback=True))
+        got = ask(rig, request(body=BODY, headers={"host": "127.0.0.1:8471"} | headers))
+        assert got is not None
+        assert got.status == 401
 
     def test_a_peer_without_an_address_is_not_this_machine(
         self, lending: Callable[..., LendingRig], monkeypatch: pytest.MonkeyPatch

@@ -46,7 +46,7 @@ def test_a_token_that_is_taken_away_is_refused_at_once(rig: LendingRig) -> None:
 
 def test_trusted_loopback_is_not_kept_for_the_next_connection(rig: LendingRig) -> None:
     rig.host.access = replace(rig.host.access, trust_loopback=True)
-    bare = request(body={"model": "m"}, token=None)
+    bare = request(body={"model": "m"}, token=None, headers={"host": "localhost:8471"})
     client = rig.port.connect()
     client.protocol.peer = ("127.0.0.1", 1)
     client.send(bare[:-1])
