@@ -109,9 +109,21 @@ def judge_body(
 
 
 def judge_plain(
-    match: Match, body: bytes | memoryview, content_type: bytes | None, relay: bool
+    match: Match, body: bytes | memoryview, content_type: bytes | None, relay: bool, *, counts: bool = True
 ) -> Judged | Refusal:
-    """Like `judge_body`, for a request whose head `judge_head` has passed."""
+    """Like `judge_body`, for a request whose head `judge_head` has passed.
+
+    Without `counts`, `max_tokens` and `n` may be left unread: it is the path of every request.
+    """
+    route = match.route
+    if not counts and match.cls is RouteClass.WORK and route is not None and route.shape is BodyShape.JSON:
+        top = read_object(body, _JUDGED, route.relay_fields)
+        if isinstance(top, Refusal):
+            return top
+        if (relay or route.relay_fields.isdisjoint(top)) and "background" not in top:
+            model = _model(top)
+            stream = "stream" in top and bytes(top["stream"]) == b"true"
+            return model if isinstance(model, Refusal) else Judged(model, stream)
     judged = judge_spans(match, body, content_type, relay)
     if isinstance(judged, Refusal):
         return judged
@@ -160,11 +172,13 @@ def _judge_json(route: Route, body: bytes | memoryview, relay: bool) -> tuple[Ju
 
 def _model(top: Top) -> str | None | Refusal:
     raw = top.get("model")
-    if raw is None or bytes(raw) == b"null":
+    if raw is None:
         return None
     try:
         model = _STR.decode(raw)
     except msgspec.MsgspecError:
+        if bytes(raw) == b"null":
+            return None
         return refusals.bad_request('"model" must be a string.')
     return model if len(model) <= MAX_MODEL_NAME else refusals.bad_request('"model" is too long.')
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vacancy_api.reasons import Reason
+from vacancy_edge import jsonbody
 from vacancy_edge.jsonbody import MAX_KEYS, cut_spans, fold, read_object, walk
 from vacancy_edge.refusal import Refusal
 
@@ -200,3 +201,36 @@ def test_any_bytes_get_an_answer(junk: bytes, at: int):
     body = b'{"model":"a","prompt":"b","x":[1,2]}'
     top = read_object(body[:at] + junk + body[at:], WATCHED)
     assert isinstance(top, (dict, Refusal))
+
+
+SEVERAL = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "model"]), st.sampled_from(["1", '"a"', "[1, 2]", '""']))
+)
+WRITTEN = st.sampled_from(["{%s}", " {%s}", "{%s }"])
+BETWEEN = st.sampled_from([",", ", ", " ,"])
+COLON = st.sampled_from([":", ": ", " :"])
+
+
+@given(st.lists(st.tuples(SEVERAL, WRITTEN, BETWEEN, COLON), max_size=4))
+def test_a_remembered_list_of_keys_changes_no_answer(
+    bodies: list[tuple[list[tuple[str, str]], str, str, str]],
+):
+    raws = [
+        (around % comma.join(f'"{key}"{colon}{value}' for key, value in pairs)).encode()
+        for pairs, around, comma, colon in bodies
+    ]
+    fresh = []
+    for raw in raws:
+        jsonbody._plain_lists.clear()
+        fresh.append(keys(raw))
+    assert [keys(raw) for raw in raws * 2] == fresh * 2
+
+
+def test_remembered_lists_are_bounded_and_short():
+    jsonbody._plain_lists.clear()
+    for number in range(1000):
+        keys(b'{"a%d":1}' % number)
+    keys(b'{"%b":1}' % (b"a" * 600))
+    keys(b'{"%s":1}')
+    assert 0 < len(jsonbody._plain_lists) <= 128
+    assert all(len("".join(names)) < 512 and "%" not in "".join(names) for names in jsonbody._plain_lists)

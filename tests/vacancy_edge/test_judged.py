@@ -221,3 +221,21 @@ def test_a_stripped_body_is_the_same_object_less_the_field(
     kept = {key: value for key, value in asked.items() if relay or key != "priority"}
     assert json.loads(judged.forward or body) == kept
     assert (judged.forward is None) == (kept == asked)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["model", "stream", "background", "priority", "max_tokens", "n", "messages"]),
+        st.sampled_from([None, True, False, 1, "a", "", ["x"], "m" * (MAX_MODEL_NAME + 1)]),
+    ),
+    st.booleans(),
+    st.sampled_from(["/v1/chat/completions", "/v1/responses", "/v1/embeddings"]),
+)
+def test_without_counts_everything_else_is_the_same(asked: dict[str, object], relay: bool, path: str):
+    match, body = match_of(path.encode()), json.dumps(asked).encode()
+    full = judge_plain(match, body, None, relay)
+    short = judge_plain(match, body, None, relay, counts=False)
+    if isinstance(full, Refusal) or isinstance(short, Refusal):
+        assert short == full
+    else:
+        assert (short.model, short.stream, short.forward) == (full.model, full.stream, full.forward)

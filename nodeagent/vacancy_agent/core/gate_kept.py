@@ -69,6 +69,14 @@ class Gate:
             return hit[1]
         return self._charge(kept, ask, now)
 
+    def kept(self, upstream: str, model: str | None, now: Instant) -> Admit | None:
+        """What `decide` would say of `Ask(upstream, model)`, where it is an admission that is remembered."""
+        kept = self._kept.get(upstream)
+        if kept is None or kept.version != self._board.version or now >= kept.until:
+            return None
+        hit = kept.admits.get(model)
+        return None if hit is None or hit[0] is not None else hit[1]
+
     def _renew(self, name: str, now: Instant, wall: WallTime) -> _Kept | Refuse:
         board = self._board
         upstream = board.settings.upstreams[name]

@@ -71,7 +71,6 @@ class Ledger:
         self,
         upstream: str,
         now: Instant,
-        *,
         borrower: str,
         model: str | None = None,
         process: ProcessIdentity | None = None,
@@ -91,18 +90,20 @@ class Ledger:
             The job, or `resource_busy`.
         """
         known = self._settings.upstreams[upstream]
-        if upstream in self._closed:
+        if self._closed and upstream in self._closed:
             return _busy({"cause": "reclaim", "trigger": self._closed[upstream].value})
         claims = self._claims
         for name in known.requires:
             jobs = claims[name].jobs
             if jobs and (len(jobs) > 1 or jobs.get(upstream, known.slots) >= known.slots):
                 return _busy({"resource": name, "cause": "in_use"})
-        if not self._board.unread.isdisjoint(known.requires):
+        if self._board.unread and not self._board.unread.isdisjoint(known.requires):
             unread = self._unread(known.requires, (upstream, model) if resident else None)
             if unread:
                 return _busy({"resource": unread[0], "cause": "needs_sample"}, unread)
-        job = Job(self._new_id(), upstream, known.requires, Phase.FORWARDING, now, borrower, model, process)
+        number = self._next
+        self._next = number + 1
+        job = Job(JobId(number), upstream, known.requires, Phase.FORWARDING, now, borrower, model, process)
         self._enter(job)
         return job
 
@@ -127,6 +128,18 @@ class Ledger:
             return Ignored(job, f"a {known.phase.value} job cannot be released by {by.value}")
         known.released_by = by
         return self._move(job, Phase.RELEASED, now)
+
+    def proved(self, job: JobId, now: Instant) -> tuple[str, ...]:
+        """Release with proof, in few calls for a job that is forwarding; returns the resources now idle."""
+        known = self._jobs.get(job)
+        if known is None or known.phase is not Phase.FORWARDING:
+            moved = self.release(job, ReleasedBy.PROOF, now)
+            return moved.idle if isinstance(moved, Moved) else ()
+        known.released_by = ReleasedBy.PROOF
+        known.phase = Phase.RELEASED
+        self._counts[known.upstream][Phase.FORWARDING] -= 1
+        del self._jobs[job]
+        return self._leave(known, now)
 
     def process_seen(self, upstream: str, process: ProcessIdentity, now: Instant) -> tuple[Moved, ...]:
         """The upstream's process is this one: what another one was doing has ended."""

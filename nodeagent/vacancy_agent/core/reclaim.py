@@ -73,6 +73,11 @@ class Reclaims:
         ]
         return self._edge(reached, Reason.RESOURCE_PRESSURED, active, now, resource)
 
+    def waits_for(self, upstream: str) -> bool:
+        """Whether the end of a job of the upstream can mean anything just now."""
+        machine = self.machines.get(upstream)
+        return machine is not None and machine.work is Work.WAITING
+
     def job_ended(self, upstream: str, job: JobId, now: Instant) -> Effects:
         """A job of the upstream was released or is held now."""
         machine = self.machines.get(upstream)

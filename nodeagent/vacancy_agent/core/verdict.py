@@ -50,7 +50,7 @@ class Refuse:
 Verdict = Admit | Refuse
 
 _SENTENCES: dict[Reason, str] = {
-    Reason.LENDING_DISABLED: "lending is switched off on this host",
+    Reason.LENDING_DISABLED: "this host does not lend at the moment",
     Reason.OWNER_ACTIVE: "the owner of this host is using it, or may be",
     Reason.RESOURCE_DISABLED: "a resource this upstream needs is switched off",
     Reason.RESOURCE_UNMEASURED: "a resource this upstream needs could not be measured",
@@ -60,7 +60,18 @@ _SENTENCES: dict[Reason, str] = {
     Reason.RESOURCE_BUSY: "a resource this upstream needs is in use by other borrowed work",
 }
 
+_OFF_BY: dict[object, str] = {
+    "spec": "lending is switched off in this host's manifest",
+    "schedule": "this host lends at other hours",
+    "cluster": "lending from this host is paused by the cluster",
+    "local": "lending is paused on this host",
+}
+"""By what keeps lending off: `core.lending.By`, as the refusal's detail names it."""
+
 
 def sentence(refusal: Refuse) -> str:
     """The refusal in words for the borrower; says nothing about a person beyond `owner_active` itself."""
-    return _SENTENCES[refusal.reason]
+    words = _SENTENCES[refusal.reason]
+    if refusal.reason is Reason.LENDING_DISABLED:
+        return _OFF_BY.get(refusal.detail.get("by"), words)
+    return words

@@ -129,7 +129,7 @@ class GatedProxy:
     def response_started(self, x: Exchange, head: ResponseHead) -> None:
         """The upstream answers."""
         request: Request = x.context
-        if request.job is not None:
+        if request.job is not None and head.content_type != JSON:  # that one needs no look: it is no stream
             work.answered(x, request, head)
 
     def exchange_ended(self, x: Exchange, ending: Ending) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vacancy_agent.core.gate import Ask, standing
-from vacancy_agent.core.job import Moved, ReleasedBy
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.core.verdict import Refuse, sentence
+from vacancy_agent.proxy.counters import Outcome
 from vacancy_agent.proxy.host import HeldSlot, Used
 from vacancy_agent.proxy.proof import held_because, outcome
 from vacancy_agent.store.journal import JournalFullError
@@ -20,14 +20,16 @@ from vacancy_agent.store.journal_format import Phase
 from vacancy_api.reasons import Reason
 from vacancy_dialects import EndWatch, needs_marker
 from vacancy_edge import LARGE, Refusal, judge_plain
+from vacancy_http import Ending
 
 if TYPE_CHECKING:
     from vacancy_agent.core.facts import Instant
     from vacancy_agent.core.job import Job
+    from vacancy_agent.core.verdict import Verdict
     from vacancy_agent.proxy.app import GatedProxy
     from vacancy_agent.proxy.request import Request
     from vacancy_edge import Judged
-    from vacancy_http import Ending, Exchange, ResponseHead
+    from vacancy_http import Body, Exchange, ResponseHead
 
 EARLY_BODY = 64 << 10
 """Announced bytes past which the gate is asked before the body is read."""
@@ -50,15 +52,19 @@ def refused_early(proxy: GatedProxy, x: Exchange, request: Request) -> bool:
 
 def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     """A work request's body is complete."""
-    plan, held = request.plan, x.body
-    content: bytes | memoryview = b""
-    if held is not None:
-        if len(held) > LARGE:
+    plan = request.plan
+    content: bytes | memoryview | None = x.small
+    if content is None:
+        held = x.body
+        if held is not None and len(held) > LARGE:
             proxy.host.spawn(_judge_aside(proxy, x, request))
             return
-        content = held.view() if held.small is None else held.small
-    judged = judge_plain(plan.match, content, plan.content_type, plan.principal.relays)
-    _judged(proxy, x, request, judged)
+        content = b"" if held is None else held.view()
+    judged = judge_plain(plan.match, content, plan.content_type, plan.principal.relays, counts=False)
+    if isinstance(judged, Refusal):
+        proxy.refuse(x, judged)
+    else:
+        admit(proxy, x, request, judged)
 
 
 async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None:
@@ -67,11 +73,8 @@ async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None
     judged = await proxy.host.helper.judge(
         plan.match, x.body, plan.content_type, None, x.query, relay=plan.principal.relays
     )
-    if x.alive:
-        _judged(proxy, x, request, judged)
-
-
-def _judged(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged | Refusal) -> None:
+    if not x.alive:
+        return
     if isinstance(judged, Refusal):
         proxy.refuse(x, judged)
     else:
@@ -80,23 +83,16 @@ def _judged(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged | R
 
 def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> None:
     """Gate, ledger, journal, forward: one turn of the loop."""
-    host, plan = proxy.host, request.plan
-    if proxy.name not in host.board.settings.upstreams:
-        _refused(proxy, x, request, NOT_LENT)
-        return
+    host, plan, name, model = proxy.host, request.plan, proxy.name, judged.model
     now, wall = host.clock.now(), host.clock.wall()
-    verdict = host.gate.decide(Ask(proxy.name, judged.model), now, wall)
+    verdict: Verdict | None = host.gate.kept(name, model, now)
+    if verdict is None:
+        known = name in host.board.settings.upstreams
+        verdict = host.gate.decide(Ask(name, model), now, wall) if known else NOT_LENT
     if isinstance(verdict, Refuse):
         _refused(proxy, x, request, verdict)
         return
-    job = host.ledger.reserve(
-        proxy.name,
-        now,
-        borrower=plan.borrower,
-        model=judged.model,
-        process=host.processes.get(proxy.name),
-        resident=verdict.credited,
-    )
+    job = host.ledger.reserve(name, now, plan.borrower, model, host.processes.get(name), verdict.credited)
     if isinstance(job, Refuse):
         if job.needs_sample and not request.waited:
             _after_sample(proxy, x, request, judged, job.needs_sample)
@@ -104,7 +100,7 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
             _refused(proxy, x, request, job)
         return
     try:
-        request.slot = proxy.partition.write(job.id, job.borrower, job.model or "", wall, job.process)
+        request.slot = proxy.partition.write(job.id, job.borrower, model or "", wall, job.process)
     except JournalFullError:
         _forget(proxy, job, now)
         _refused(proxy, x, request, JOURNAL_FULL)
@@ -114,24 +110,20 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     host.requests[job.id] = request
     proxy.counters.admitted += 1
     proxy.refusing = None
-    x.forward(
-        proxy.upstream,
-        target=plan.target,
-        drop=plan.drop,
-        add=plan.add,
-        body=(judged.forward if judged.forward is not None else x.body) if x.has_body else None,
-    )
+    content: Body | bytes | None = None
+    if x.has_body:
+        content = judged.forward
+        if content is None:
+            content = x.body if x.small is None else x.small
+    x.forward(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add, body=content)
 
 
 def answered(x: Exchange, request: Request, response: ResponseHead) -> None:
     """The upstream's head came: watch for the end marker where the reply is an event stream."""
     route = request.plan.match.route
-    for name, value in response.headers:
-        if name == b"content-type":
-            if route is not None and needs_marker(route, value):
-                request.watch = EndWatch(route)
-                x.tap = request.watch.feed
-            return
+    if route is not None and needs_marker(route, response.content_type):
+        request.watch = EndWatch(route)
+        x.tap = request.watch.feed
 
 
 def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> None:
@@ -141,19 +133,18 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         return
     del host.requests[job.id]
     now = host.clock.now()
-    missing = request.watch is not None and not request.watch.seen
-    why = held_because(ending, sent=x.sent_to_upstream, marker_missing=missing)
-    proxy.counters.outcomes[outcome(ending, marker_missing=missing)] += 1
+    if ending is Ending.COMPLETE and request.watch is None:
+        why = None  # what `held_because` says of a reply that is no stream and came whole
+        proxy.counters.outcomes[Outcome.COMPLETED] += 1
+    else:
+        missing = request.watch is not None and not request.watch.seen
+        why = held_because(ending, sent=x.sent_to_upstream, marker_missing=missing)
+        proxy.counters.outcomes[outcome(ending, marker_missing=missing)] += 1
     if why is None:
         proxy.partition.free(request.slot)
         _forget(proxy, job, now)
     else:
-        host.ledger.hold(job.id, why, now)
-        proxy.partition.mark(request.slot, Phase.HELD)
-        assert request.started is not None  # noqa: S101 - set with the job
-        host.held_slots[job.id] = HeldSlot(proxy.partition, request.slot, request.started)
-        host.tell("held", upstream=proxy.name, job=job.id, why=why)
-        host.held()
+        _hold(proxy, request, job, why, now)
     if x.sent_to_upstream:
         used = host.used.get(request.plan.borrower)
         if used is None:
@@ -165,9 +156,21 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
 
 def _forget(proxy: GatedProxy, job: Job, now: Instant) -> None:
     """Release with proof, and read again what the job's end has changed."""
-    moved = proxy.host.ledger.release(job.id, ReleasedBy.PROOF, now)
-    if isinstance(moved, Moved) and moved.idle:
-        proxy.host.sampler.soon(moved.idle)
+    host = proxy.host
+    idle = host.ledger.proved(job.id, now)
+    if idle:
+        host.sampler.soon(idle)
+
+
+def _hold(proxy: GatedProxy, request: Request, job: Job, why: str, now: Instant) -> None:
+    """Nothing proves that the work has ended: keep its resources."""
+    host = proxy.host
+    host.ledger.hold(job.id, why, now)
+    proxy.partition.mark(request.slot, Phase.HELD)
+    assert request.started is not None  # noqa: S101 - set with the job
+    host.held_slots[job.id] = HeldSlot(proxy.partition, request.slot, request.started)
+    host.tell("held", upstream=proxy.name, job=job.id, why=why)
+    host.held()
 
 
 def _refused(proxy: GatedProxy, x: Exchange, request: Request, refuse: Refuse) -> None:

@@ -85,9 +85,8 @@ class ReclaimRunner:
 
     def job_ended(self, upstream: str, job: JobId, now: Instant) -> None:
         """A job was released, or is held now."""
-        effects = self.reclaims.job_ended(upstream, job, now)
-        if effects:  # mostly there are none, and this is the path of every request
-            self._run(effects)
+        if self.reclaims.waits_for(upstream):  # mostly not, and this is the path of every request
+            self._run(self.reclaims.job_ended(upstream, job, now))
 
     def recheck(self, board: Board, now: Instant) -> None:
         """After every sample: a wait whose trigger is gone stands down."""

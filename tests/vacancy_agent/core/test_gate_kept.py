@@ -81,6 +81,8 @@ def test_answers_at_every_moment_as_the_gate_without_memory(world: World, script
             question = Ask("llm", model, world.prior)
             wall = WallTime(NOON + now - world.now)
             for _ in range(2):
+                remembered = kept.kept("llm", model, now)
+                assert remembered in (None, decide(board, Ask("llm", model), now, wall))
                 assert kept.decide(question, now, wall) == decide(board, question, now, wall)
 
 
@@ -106,3 +108,16 @@ def test_names_of_models_do_not_pile_up() -> None:
     for number in range(KEPT_MODELS * 3):
         kept.decide(Ask("llm", f"model-{number}"), START, NOON)
     assert len(kept._kept["llm"].admits) == KEPT_MODELS
+
+
+def test_an_admission_is_remembered_until_something_changes() -> None:
+    board = vacant()
+    gate = Gate(board)
+    assert gate.kept("llm", "m", START) is None
+    admitted = gate.decide(Ask("llm", "m"), START, NOON)
+    assert gate.kept("llm", "m", START) is admitted
+    assert gate.kept("llm", "other", START) is None
+    assert gate.kept("unknown", "m", START) is None
+    assert gate.kept("llm", "m", Instant(START + 2)) is None
+    board.set_resource_enabled("gpu", False)
+    assert gate.kept("llm", "m", START) is None

@@ -312,21 +312,36 @@ class LedgerAgainstAList(RuleBasedStateMachine):
             outcome = self.ledger.track(row["id"], at(self.now))
         elif verb == "hold":
             outcome = self.ledger.hold(row["id"], "cut", at(self.now))
+        elif verb == "proof" and data.draw(st.booleans()):
+            self.prove(row, allowed)
+            return
         else:
             outcome = self.ledger.release(row["id"], ReleasedBy(verb), at(self.now))
         assert isinstance(outcome, Moved) == (str(verb) in allowed)
         if isinstance(outcome, Moved):
             row["phase"] = {"track": "tracking", "hold": "held"}.get(verb, "released")
-            self.settle(row, outcome)
+            self.settle(row, outcome.idle)
 
-    def settle(self, row: dict[str, Any], outcome: Moved) -> None:
+    def prove(self, row: dict[str, Any], allowed: set[str]) -> None:
+        job = self.ledger.job(row["id"])
+        was_idle = self.ledger.proved(row["id"], at(self.now))
+        if "proof" not in allowed:
+            assert was_idle == ()
+            return
+        row["phase"] = "released"
+        assert job is not None
+        assert (job.phase, job.released_by) == (Phase.RELEASED, ReleasedBy.PROOF)
+        assert self.ledger.job(row["id"]) is None
+        self.settle(row, was_idle)
+
+    def settle(self, row: dict[str, Any], said_idle: tuple[str, ...]) -> None:
         idle = []
         if row["phase"] == "released":
             for r in UPSTREAMS[row["up"]]:
                 if not any(r in UPSTREAMS[other["up"]] for other in self.live()):
                     idle.append(r)
                     self.last_end[r] = (self.now, row["up"], row["model"])
-        assert outcome.idle == tuple(idle)
+        assert said_idle == tuple(idle)
 
     @rule(name=names, process=st.sampled_from([ONE, OTHER]))
     def replaced(self, name: str, process: ProcessIdentity) -> None:
@@ -340,7 +355,7 @@ class LedgerAgainstAList(RuleBasedStateMachine):
         by_id = {row["id"]: row for row in gone}
         for outcome in outcomes:
             by_id[outcome.job.id]["phase"] = "released"
-            self.settle(by_id[outcome.job.id], outcome)
+            self.settle(by_id[outcome.job.id], outcome.idle)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 30.0]), late=st.booleans())
     def sample(self, seconds: float, late: bool) -> None:
