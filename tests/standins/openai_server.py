@@ -34,7 +34,11 @@ import sys
 import time
 import urllib.request
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MODEL = "standin-model"
 BODY_KEPT = 4096
@@ -91,6 +95,8 @@ class State:
     connections: int = 0
     open: int = 0
     running: int = 0
+    lingering: dict[int, tuple[asyncio.TimerHandle, Callable[[], None]]] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
 
 
 class Connection:
@@ -165,6 +171,10 @@ class Connection:
             state.metrics = json.loads(body)
         elif target == "/_standin/seen" and method == "DELETE":
             state.seen.clear()
+        elif target == "/_standin/lingering" and method == "DELETE":
+            for timer, over in list(state.lingering.values()):
+                timer.cancel()
+                over()
         counts = {"connections": state.connections, "open": state.open, "running": state.running}
         self._reply(200, {"seen": [asdict(seen) for seen in state.seen], **counts})
 
@@ -210,13 +220,20 @@ class Connection:
         except* (ClientGoneError, ConnectionError):
             gone = True
         finally:
-            asyncio.get_running_loop().call_later(wanted.lingers_s if gone else 0.0, self._ended)
+            self._linger(wanted.lingers_s if gone else 0.0)
         if gone:
             raise ClientGoneError
         return open_still
 
-    def _ended(self) -> None:
-        self._state.running -= 1
+    def _linger(self, seconds: float) -> None:
+        lingering = self._state.lingering
+        number = next(self._state.numbers)
+
+        def over() -> None:
+            del lingering[number]
+            self._state.running -= 1
+
+        lingering[number] = (asyncio.get_running_loop().call_later(seconds, over), over)
 
     async def _until_gone(self) -> None:
         # A client sends nothing while it waits for its answer, so the next thing to read is the end.
@@ -359,6 +376,10 @@ class OpenAiStandin:
     def forget(self) -> None:
         """Empty the list of requests."""
         self._ask("DELETE", "/_standin/seen")
+
+    def let_go(self) -> None:
+        """Whatever still counts as running for a client that left has ended now."""
+        self._ask("DELETE", "/_standin/lingering")
 
     def _ask(self, method: str, path: str, document: object = None) -> dict[str, Any]:
         data = None if document is None else json.dumps(document).encode()

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from standins.openai_server import OpenAiStandin
 
 pytestmark = pytest.mark.component
-LINGERS = 3.0
-"""Seconds that the server works on for a client that is gone."""
-ENDLESS = {"chunks": 999, "every_s": 0.05, "lingers_s": LINGERS}
+FOR_EVER = {"lingers_s": 3600}
+"""The server works on for a client that is gone, until the test says otherwise (`let_go`)."""
+ENDLESS = FOR_EVER | {"chunks": 999, "every_s": 0.05}
 INTERRUPTED = "the agent ended while it ran"
 
 
@@ -69,9 +69,13 @@ class Machine:
             await borrower.chat()
             return (await borrower.answer()).reason
 
-    async def comes_free(self, within: float = 30.0) -> None:
-        """Every hold is freed by a proof, and the next request is served."""
-        await until(lambda: not self.holds(), within)
+    async def comes_free(self, standin: OpenAiStandin) -> None:
+        """Once the server has ended its work every hold is freed by that proof, and the next is served."""
+        assert await self.refusal() == "resource_busy"
+        assert standin.report()["running"] > 0
+        standin.let_go()
+        await until(lambda: not self.holds(), within=30)
+        assert "by=proof" in self.agent.text
         assert await self.refusal() == ""
 
 
@@ -95,10 +99,7 @@ async def killed_before_the_head(machine: Machine, standin: OpenAiStandin) -> No
     machine.start()
     (hold,) = machine.holds()
     assert (hold["why"], hold["borrower"], hold["model"]) == (INTERRUPTED, "borrow", "m")
-    assert standin.report()["running"] == 1
-    assert await machine.refusal() == "resource_busy"
-    await machine.comes_free()
-    assert standin.report()["running"] == 0
+    await machine.comes_free(standin)
 
 
 async def killed_when_its_borrower_had_left(machine: Machine, standin: OpenAiStandin) -> None:
@@ -112,7 +113,7 @@ async def killed_when_its_borrower_had_left(machine: Machine, standin: OpenAiSta
     machine.kill()
     machine.start()
     assert [one["id"] for one in machine.holds()] == [hold["id"]]
-    await machine.comes_free()
+    await machine.comes_free(standin)
 
 
 async def killed_in_the_midst_of_a_stream(machine: Machine, standin: OpenAiStandin) -> None:
@@ -124,7 +125,7 @@ async def killed_in_the_midst_of_a_stream(machine: Machine, standin: OpenAiStand
         assert b"[DONE]" not in borrower.got
     machine.start()
     assert [hold["why"] for hold in machine.holds()] == [INTERRUPTED]
-    await machine.comes_free()
+    await machine.comes_free(standin)
 
 
 async def killed_after_a_reply(machine: Machine, standin: OpenAiStandin) -> None:
@@ -161,11 +162,12 @@ async def test_a_damaged_entry_holds_its_upstream_and_comes_free_too(
         machine.start()
         (hold,) = machine.holds()
         assert (hold["borrower"], hold["why"]) == ("unknown", "its entry in the hold journal is damaged")
-        assert await machine.refusal() == "resource_busy"
         machine.kill()
         machine.start()
         assert len(machine.holds()) == 1, "a second restart does not lose it"
-        await machine.comes_free()
+        assert await machine.refusal() == "resource_busy"
+        await until(lambda: not machine.holds(), within=30)
+        assert await machine.refusal() == ""
 
 
 async def test_at_random_moments_of_many_requests(standin: OpenAiStandin, tmp_path: Path) -> None:
@@ -176,7 +178,7 @@ async def test_at_random_moments_of_many_requests(standin: OpenAiStandin, tmp_pa
     async def borrow_for_ever(machine: Machine) -> None:
         while True:
             async with await machine.borrower() as borrower:
-                words = {"chunks": rng.randrange(1, 30), "every_s": 0.01, "lingers_s": LINGERS + 2}
+                words = FOR_EVER | {"chunks": rng.randrange(1, 30), "every_s": 0.01}
                 await borrower.chat(stream=rng.random() < 0.7, standin=words)
                 await (asyncio.sleep(rng.random() * 0.2) if rng.random() < 0.2 else borrower.end())
 
@@ -195,8 +197,8 @@ async def test_at_random_moments_of_many_requests(standin: OpenAiStandin, tmp_pa
             running, held = standin.report()["running"], len(machine.holds())
             assert running <= held <= slots
             most = max(most, running)
+            standin.let_go()
             await until(lambda: not machine.holds(), within=30)
-            assert standin.report()["running"] == 0
             asked = [machine.refusal() for _ in range(slots)]
             assert await asyncio.gather(*asked) == [""] * slots
     assert most > 0, "else nothing was shown"
