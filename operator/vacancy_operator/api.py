@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 
+from vacancy_operator.access import AccessError
 from vacancy_operator.core.kinds import FIELD_MANAGER, SELECTOR, SERVICE_ACCOUNT, Kind, Object, Ref, metadata
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 CALL = aiohttp.ClientTimeout(total=15.0, sock_connect=5.0)
 PAGE = 500
 _APPLY = "application/apply-patch+yaml"
-_ERRORS, _UNAUTHORIZED, _MISSING, _CONFLICT = 400, 401, 404, 409
+_ERRORS, _UNAUTHORIZED, _MISSING, _CONFLICT, _BROKEN = 400, 401, 404, 409, 500
 _SHOWN = 400
 
 
@@ -39,6 +40,11 @@ class ApiError(Exception):
     def missing(self) -> bool:
         """There is no such object, or nothing of its kind."""
         return self.status == _MISSING
+
+    @property
+    def outage(self) -> bool:
+        """The API server did not answer, or could not: what it says of objects is not known."""
+        return self.status is None or self.status >= _BROKEN
 
     @property
     def conflict(self) -> bool:
@@ -73,8 +79,6 @@ class Api:
         self._metrics = metrics
         self._client: ApiClient | None = None
         self.namespace = namespace
-        self.answers = 0
-        """Answers so far, whatever they said."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -184,12 +188,10 @@ class Api:
             )
             answer = await client.call_api(method, url, headers, body, _request_timeout=CALL)
             content = await answer.read()  # type: ignore[no-untyped-call] # generated code
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, AccessError, TimeoutError, OSError) as error:
             raise ApiError(None, f"{method} {path}: {error or type(error).__name__}") from error
         if answer.status == _UNAUTHORIZED:
             await self.close()  # the next call reads the credentials anew
-        if answer.status < 500:  # noqa: PLR2004 - a server that answers 5xx has not told us anything
-            self.answers += 1
         if answer.status >= _ERRORS:
             raise ApiError(answer.status, f"{method} {path}: {_words(content)}")
         found: dict[str, Any] = json.loads(content)

@@ -10,7 +10,7 @@ from vacancy_operator.api import ApiError
 from vacancy_operator.core.election import MARGIN_S, Move, Rival, claim, release, step
 from vacancy_operator.core.facts import Instant
 from vacancy_operator.core.kinds import LEASE, Object, Ref
-from vacancy_operator.log import tell
+from vacancy_operator.log import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,7 @@ class Election:
         self._rival: Rival | None = None
         self._until = Instant(float("-inf"))
         self._told = False
+        self._trouble = Trouble("election")
 
     def active(self) -> bool:
         """Whether this replica may write now."""
@@ -63,12 +64,13 @@ class Election:
         """Renew, take or look once."""
         try:
             await self._turn()
+            self._trouble.over()
             self._answered()
         except ApiError as error:
             self._held = None
             if not error.conflict:
-                tell("election", error=error)
-            if error.status is not None:
+                self._trouble.met(error)
+            if not error.outage:
                 self._answered()
         active = self.active()
         if active != self._told:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vacancy_operator.api import ApiError
 from vacancy_operator.core.kinds import KINDS, LENDING_HOST
-from vacancy_operator.log import tell
+from vacancy_operator.log import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ class Lister:
         self._every = every
         self._done = done
         self._due = asyncio.Event()
+        self._trouble = Trouble("full list")
         self.complete = asyncio.Event()
         """Set after the first full look."""
 
@@ -50,11 +51,12 @@ class Lister:
             try:
                 await self.look()
             except ApiError as error:
-                tell("list failed", error=_hint(error), again_in=retry)
+                self._trouble.met(_hint(error))
                 await asyncio.sleep(retry)
                 retry = min(LONGEST_RETRY_S, retry * 2)
                 continue
             retry = FIRST_RETRY_S
+            self._trouble.over()
             await self._wait()
 
     async def look(self) -> None:

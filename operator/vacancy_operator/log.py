@@ -17,6 +17,26 @@ def tell(event: str, **facts: object) -> None:
     LOGGER.info("%s", line(event, facts))
 
 
+class Trouble:
+    """Something that fails again and again is told once, and that it is over, once."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._told = False
+
+    def met(self, error: object) -> None:
+        """It failed."""
+        if not self._told:
+            self._told = True
+            tell(f"{self._what} failed", error=error)
+
+    def over(self) -> None:
+        """It worked."""
+        if self._told:
+            self._told = False
+            tell(f"{self._what} works again")
+
+
 def line(event: str, facts: dict[str, object]) -> str:
     """The text of an event; what is not one plain word is quoted as JSON."""
     return " ".join([event, *(f"{key}={_quoted(str(value))}" for key, value in facts.items())])

@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING
 
 from vacancy_operator.api import ApiError
 from vacancy_operator.core.facts import Policy
-from vacancy_operator.log import tell
 
 if TYPE_CHECKING:
     from vacancy_operator.api import Api
     from vacancy_operator.core.kinds import Object
+    from vacancy_operator.log import Trouble
 
 ROOT = "/apis/admissionregistration.k8s.io/v1"
 _FORBIDDEN = 403
 
 
-async def read_policy(api: Api, name: str) -> Policy:
+async def read_policy(api: Api, name: str, trouble: Trouble) -> Policy:
     """Look at the policy and its binding, both of this name."""
     try:
         policy = await api.read(f"{ROOT}/validatingadmissionpolicies/{name}")
         binding = await api.read(f"{ROOT}/validatingadmissionpolicybindings/{name}")
     except ApiError as error:
-        tell("policy not read", error=error)
+        trouble.met(error)
         return Policy.MISSING if error.status == _FORBIDDEN else Policy.UNKNOWN
+    trouble.over()
     return Policy.IN_FORCE if refuses(policy, binding, name) else Policy.MISSING
 
 

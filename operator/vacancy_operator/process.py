@@ -20,7 +20,7 @@ from vacancy_operator.election import Election
 from vacancy_operator.engine import Engine, EngineError
 from vacancy_operator.health import Health, HealthServer
 from vacancy_operator.lister import Lister
-from vacancy_operator.log import tell
+from vacancy_operator.log import Trouble, tell
 from vacancy_operator.metrics import Metrics
 from vacancy_operator.policy import read_policy
 from vacancy_operator.recorder import Recorder
@@ -92,8 +92,9 @@ class Operator:
             group.create_task(self._controller.run(self._store, self._writer))
 
     async def _follow_policy(self) -> None:
+        trouble = Trouble("reading the policy")
         while True:
-            found = await read_policy(self._api, self._settings.policy_name)
+            found = await read_policy(self._api, self._settings.policy_name, trouble)
             if found is not self._controller.policy and found is not Policy.UNKNOWN:
                 tell("policy", state=found.value)
                 self._controller.policy = found

@@ -153,4 +153,4 @@ async def test_a_server_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
     async with opened(kubeconfig, "default") as api:
         with pytest.raises(ApiError) as failed:
             await api.get(NAMES.config)
-        assert (failed.value.status, api.answers) == (None, 0)
+        assert (failed.value.status, failed.value.outage) == (None, True)

@@ -82,6 +82,14 @@ async def test_a_replica_that_is_cut_off_stops_by_itself_and_returns() -> None:
     assert one.turns == [True, False, True]
 
 
+@pytest.mark.parametrize(("status", "counts"), [(None, 0), (503, 0), (403, 1), (409, 1)])
+async def test_an_answer_that_says_nothing_is_no_contact(status: int | None, counts: int) -> None:
+    one, _, api, _ = pair()
+    api.fail = lambda _: ApiError(status, "x")
+    await one.turn()
+    assert one.answers == counts
+
+
 async def test_a_race_has_one_winner() -> None:
     one, two, api, _ = pair()
     await asyncio.gather(one.turn(), two.turn())

@@ -9,6 +9,7 @@ from standins.operator_api import DictApi
 from standins.operator_process import MANIFESTS, POLICY
 from vacancy_operator.api import ApiError
 from vacancy_operator.core.facts import Policy
+from vacancy_operator.log import Trouble
 from vacancy_operator.policy import ROOT, read_policy, refuses
 
 if TYPE_CHECKING:
@@ -60,4 +61,4 @@ async def test_what_cannot_be_read_is_not_known(error: ApiError | None, expected
     api.paths[f"{ROOT}/validatingadmissionpolicies/{POLICY}"] = policy
     api.paths[f"{ROOT}/validatingadmissionpolicybindings/{POLICY}"] = binding
     api.fail = lambda _: error
-    assert await read_policy(cast("Api", api), POLICY) is expected
+    assert await read_policy(cast("Api", api), POLICY, Trouble("policy")) is expected

@@ -102,7 +102,7 @@ def ready(
     report = _status(host).get("agent")
     if not isinstance(report, Mapping):
         return Verdict(kind, "False", "NoReport", "the agent has not reported yet")
-    if isinstance(configured, Unacceptable) or report.get("configDigest") != configured.agent.digest:
+    if isinstance(configured, Unacceptable) or report.get("configDigest") != configured.digest:
         return _not_applied(live_conditions(host).get(ConditionType.CONFIG_APPLIED, {}))
     unbound = sorted(configured.upstreams - _bound(report))
     if unbound:

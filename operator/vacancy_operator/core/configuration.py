@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vacancy_api.agent_config import AgentConfig, AgentConfigInvalid, TokenDigest, build_agent_config
+from vacancy_api.agent_config import AgentConfigInvalid, TokenDigest, build_agent_config
 from vacancy_api.manifest import ManifestInvalid, parse_manifest
 from vacancy_operator.core.kinds import metadata, uid
 from vacancy_operator.core.tokens import SCOPES
@@ -29,9 +29,9 @@ MOST_SHOWN = 900
 class Configured:
     """A host whose spec is right."""
 
-    agent: AgentConfig
+    digest: str
     text: str
-    """`agent.json`."""
+    """`agent.json`. The model it was made from is not kept: it takes ten times the room."""
     external: bool
     secrets: tuple[str, ...]
     """Names of the Secrets that the spec refers to."""
@@ -84,7 +84,7 @@ def configure(host: Object, tokens: Mapping[str, str]) -> Configured | Unaccepta
     tls = spec.access.tls
     named = {one.credential_secret_ref.name for one in spec.upstreams if one.credential_secret_ref}
     return Configured(
-        agent=agent,
+        digest=agent.digest,
         text=agent.to_json(),
         external=spec.external is not None,
         secrets=tuple(sorted(named | ({tls.secret_ref.name} if tls else set()))),

@@ -51,7 +51,7 @@ def test_while_the_policy_is_unknown_the_last_word_stands() -> None:
 
 def report(*, digest: str | None = None, bound: bool = True) -> dict[str, Any]:
     return {
-        "configDigest": digest or good().agent.digest,
+        "configDigest": digest or good().digest,
         "upstreams": [{"name": "llama", "bound": bound}],
     }
 
