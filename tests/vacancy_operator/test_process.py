@@ -223,7 +223,7 @@ def test_two_thousand_events_are_a_handful_of_decisions_and_leave_no_trace(
 
 
 async def relabel(hosts: Hosts, *, times: int) -> None:
-    """That many edits of one host, one after the other: side by side the API server does most of them twice."""
+    """That many edits of one host, in turn: side by side the API server does most of them twice."""
     api = Api(Access(hosts.cluster.kubeconfig), hosts.namespace, Metrics())
     path = hosts.path("lendinghosts", "box")
     try:
