@@ -198,10 +198,10 @@ async def owner(wanted: str) -> AsyncIterator[Owner]:
     lacking = logind_lab.missing() if wanted != "switch" else None
     if wanted == "logind" and lacking:
         raise TryError(
-            f"a private systemd-logind lacks {lacking}: {logind_lab.INSTALL_HINT}; or --owner switch"
+            f"a private systemd-logind would need {lacking}: {logind_lab.INSTALL_HINT}; or --owner switch"
         )
     if wanted == "switch" or lacking:
-        why = f" (a private systemd-logind lacks {lacking})" if lacking else ""
+        why = f" (a private systemd-logind would need {lacking})" if lacking else ""
         began = "`vacancy pause` was started, most of it the start of that command"
         yield Owner(f"the owner's switch, `vacancy pause`{why}", began, None, _pause)
         return
