@@ -1,7 +1,7 @@
 """`vacancy config check FILE...`: judges manifests without an agent or a cluster.
 
 For people, one line per error that says where and what to change; with `--json`, the same as data. A manifest
-that passes here is one that an agent starts with and the API server accepts.
+that passes without a warning about a dialect is one that an agent starts with and the API server accepts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from vacancy_api.lending_host import LendingHost
     from vacancy_api.problems import FieldError
@@ -71,7 +72,19 @@ def judge(file: str) -> Verdict:
         host = load_manifest(sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else Path(file))
     except ManifestInvalid as invalid:
         return Verdict(_name(file), None, errors=invalid.errors)
-    return Verdict(_name(file), host, warnings=tuple(advice(host)))
+    return Verdict(_name(file), host, warnings=(*_unserved(host), *advice(host)))
+
+
+def _unserved(host: LendingHost) -> Iterator[FieldError]:
+    from vacancy_api.problems import FieldError  # noqa: PLC0415 - as above
+    from vacancy_dialects import UnknownDialectError, table_for  # noqa: PLC0415 - as above
+
+    for index, upstream in enumerate(host.spec.upstreams):
+        try:
+            table_for(upstream.dialect)
+        except UnknownDialectError:
+            message = f"{upstream.dialect} is not served by the agent of this version: it will not start"
+            yield FieldError(f"spec.upstreams[{index}].dialect", message)
 
 
 def _name(file: str) -> str:

@@ -31,7 +31,7 @@ def write(path: Path, **changes: Any) -> str:
 
 
 def test_a_valid_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = write(tmp_path / "a.yaml", spec__resources_2=REMOVE)
+    file = write(tmp_path / "a.yaml", spec__upstreams_1__dialect="llamacpp", spec__resources_2=REMOVE)
     assert check(file) == 0
     assert capsys.readouterr().out == f"{file}: ok (host gaming-box: 2 upstreams, 2 resources)\n"
 
@@ -47,9 +47,20 @@ def test_warnings_do_not_fail_a_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{file}: ok")
     assert [line.split(": ")[1:3] for line in lines[1:]] == [
+        ["warning", "spec.upstreams[1].dialect"],
         ["warning", "spec.access.listen"],
         ["warning", "spec.upstreams[1]"],
     ]
+
+
+def test_a_dialect_that_the_agent_refuses_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "a.yaml", spec__upstreams_1__dialect="ollama", spec__resources_2=REMOVE)
+    assert check(file) == 0
+    (_, line) = capsys.readouterr().out.splitlines()
+    told = "ollama is not served by the agent of this version: it will not start"
+    assert line == f"{file}: warning: spec.upstreams[1].dialect: {told}"
 
 
 def test_every_error_has_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +87,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_verdicts_as_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good = write(tmp_path / "good.yaml", spec__resources_2=REMOVE)
+    good = write(tmp_path / "good.yaml", spec__upstreams_1__dialect="openai", spec__resources_2=REMOVE)
     bad = tmp_path / "bad.yaml"
     bad.write_text("a: [\n", encoding="utf-8")
     assert check("--json", good, str(bad)) == 2
