@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from vacancy_agent.core.board import Board
 from vacancy_agent.core.conditions import (
     Conditions,
+    Status,
     config_finding,
     lendable_finding,
     presence_finding,
@@ -324,9 +325,10 @@ class Agent:
             return
         changed = self.conditions.set(finding, self.host.clock.wall())
         if changed is not None:
-            self._tell(
-                "condition", type=changed.type.value, status=changed.status.value, reason=changed.reason
-            )
+            facts = {"type": changed.type.value, "status": changed.status.value, "reason": changed.reason}
+            if changed.status is not Status.TRUE:
+                facts["why"] = changed.message
+            self._tell("condition", **facts)
             if self.condition_changed is not None:
                 self.condition_changed()
 

@@ -204,7 +204,8 @@ def _why(error: Exception) -> str:
         return str(error)
     if isinstance(error, _CallError):
         return f"logind refuses to answer ({error.name})"
-    return f"the system bus cannot be used ({type(error).__name__})"
+    what = f"the system bus cannot be used ({type(error).__name__})"
+    return f"{what}: presence needs systemd-logind and D-Bus, or `presence: headless` where nobody works"
 
 
 def _nothing(*_: object) -> None:
