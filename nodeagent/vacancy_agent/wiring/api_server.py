@@ -1,10 +1,17 @@
-"""The API's socket, which follows the configuration."""
+"""The API's socket, which follows the configuration.
+
+Invariant: whoever may connect cannot take descriptors without end. aiohttp bounds neither the number of
+connections nor the time of a head, and an agent without free descriptors reads no presence any more.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from vacancy_agent.admin.app import make_app
 from vacancy_agent.store.errors import StoreError
@@ -12,11 +19,19 @@ from vacancy_agent.wiring.listeners import cannot_listen
 from vacancy_agent.wiring.secret_files import CertificateError, certificate
 
 if TYPE_CHECKING:
+    import ssl
+
+    from aiohttp.web_protocol import RequestHandler
+
     from vacancy_agent.admin.running import Running
     from vacancy_agent.core.settings import AccessSettings
     from vacancy_agent.store.state import StateDir
     from vacancy_agent.wiring.secret_files import Certificate
 
+MOST_CONNECTIONS = 128
+"""At the cap the oldest connection makes room: an answer takes milliseconds, so that one waits for none."""
+IDLE_S = 75.0
+"""From a connection's opening, or its last answer, to the next complete head."""
 GRACE_S = 1.0
 """For answers that are being written when the socket closes."""
 
@@ -28,6 +43,7 @@ class ApiServer:
         self._agent = agent
         self._state = state
         self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
         self._at: tuple[str, int, Certificate | None] | None = None
 
     async def follow(self, access: AccessSettings) -> list[str]:
@@ -46,21 +62,67 @@ class ApiServer:
             return [f"spec.access.tls.secretRef: {error}"]
         if self._at is not None and self._at[:2] == wanted[:2]:
             await self.close()  # only its certificate is another, and one socket cannot be bound twice
-        runner = web.AppRunner(make_app(self._agent), access_log=None, shutdown_timeout=GRACE_S)
+        runner = web.AppRunner(
+            make_app(self._agent),
+            access_log=None,
+            logger=_logger(),
+            keepalive_timeout=IDLE_S,
+            shutdown_timeout=GRACE_S,
+        )
         await runner.setup()
         try:
-            await web.TCPSite(runner, access.listen, access.api_port, ssl_context=context).start()
+            server = await _listen(runner, access, context)
         except OSError as error:
             await runner.cleanup()
             path = "spec.access.apiPort"
             return [cannot_listen(error, path, "the API", access.listen, access.api_port)]
         await self.close()
-        self._runner, self._at = runner, wanted
+        self._runner, self._server, self._at = runner, server, wanted
         self._agent.host.tell("api", address=access.listen, port=access.api_port)
         return []
 
     async def close(self) -> None:
         """Stop listening."""
         runner, self._runner, self._at = self._runner, None, None
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
         if runner is not None:
             await runner.cleanup()
+
+
+async def _listen(
+    runner: web.AppRunner, access: AccessSettings, context: ssl.SSLContext | None
+) -> asyncio.Server:
+    handlers = runner.server
+    assert handlers is not None  # noqa: S101 - the runner is set up
+
+    def accept() -> asyncio.Protocol:
+        open_now = [one for one in handlers.connections if not _is_closing(one)]
+        if len(open_now) >= MOST_CONNECTIONS:
+            _abort(open_now[0])
+        return handlers()
+
+    return await asyncio.get_running_loop().create_server(
+        accept, access.listen, access.api_port, ssl=context, backlog=MOST_CONNECTIONS
+    )
+
+
+def _is_closing(connection: RequestHandler) -> bool:
+    return connection.transport is None or connection.transport.is_closing()
+
+
+def _abort(connection: RequestHandler) -> None:
+    if connection.transport is not None:
+        connection.transport.abort()
+
+
+def _logger() -> logging.Logger:
+    """Tells of our own failures. What is no HTTP is its sender's: each would be a traceback in the log."""
+    logger = logging.getLogger("vacancy.api")
+    logger.filters[:] = [lambda record: not _is_senders(record)]
+    return logger
+
+
+def _is_senders(record: logging.LogRecord) -> bool:
+    return record.exc_info is not None and isinstance(record.exc_info[1], HttpProcessingError)

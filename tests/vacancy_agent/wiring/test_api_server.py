@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import ssl
 from contextlib import asynccontextmanager
@@ -16,7 +18,7 @@ from standins.hosts import host
 from standins.running import StillAgent
 from vacancy_agent.core.settings import AccessSettings
 from vacancy_agent.store.state import StateDir
-from vacancy_agent.wiring.api_server import ApiServer
+from vacancy_agent.wiring.api_server import MOST_CONNECTIONS, ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,9 +31,9 @@ class Rig:
     def __init__(self, state: StateDir) -> None:
         self.state = state
         self.told: list[tuple[str, dict[str, Any]]] = []
-        agent = StillAgent(host())
-        agent.host.tell = lambda event, **facts: self.told.append((event, facts))
-        self.server = ApiServer(agent, state)
+        self.agent = StillAgent(host())
+        self.agent.host.tell = lambda event, **facts: self.told.append((event, facts))
+        self.server = ApiServer(self.agent, state)
 
     async def follow(self, port: int, **access: Any) -> list[str]:
         return await self.server.follow(AccessSettings(api_port=port, **access))
@@ -128,3 +130,47 @@ async def test_closing_twice_is_closing(tmp_path: Path):
         await it.server.close()
         await it.server.close()
         assert not await alive(port)
+
+
+async def test_who_opens_connections_without_end_takes_none_from_others(tmp_path: Path):
+    port = free_port()
+    async with rig(tmp_path) as it, contextlib.AsyncExitStack() as stack:
+        assert await it.follow(port) == []
+        slow = []
+        for _ in range(MOST_CONNECTIONS + 20):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+            writer.write(b"GET /healthz HT")
+            slow.append(reader)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await asyncio.wait_for(slow[0].readexactly(1), 10)
+        assert await alive(port)
+        with pytest.raises(TimeoutError):  # the newest of them are still there
+            await asyncio.wait_for(slow[-1].readexactly(1), 0.2)
+
+
+async def test_what_is_no_http_leaves_no_trace_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    port = free_port()
+    async with rig(tmp_path) as it:
+        assert await it.follow(port) == []
+        for nonsense in (
+            b"GET /\xff\x00 HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"\x16\x03\x01\r\n\r\n",
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(nonsense)
+            assert b" 400 " in await asyncio.wait_for(reader.readline(), 10)
+            writer.close()
+    assert caplog.records == []
+
+
+async def test_a_failure_of_our_own_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    port = free_port()
+    async with rig(tmp_path) as it:
+        it.agent.ready = lambda: 1 / 0  # type: ignore[assignment, return-value]
+        assert await it.follow(port) == []
+        async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}/readyz") as answer:
+            assert answer.status == 500
+    assert [record.name for record in caplog.records] == ["vacancy.api"]
+    assert "ZeroDivisionError" in caplog.text
