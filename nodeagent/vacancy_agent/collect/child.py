@@ -93,23 +93,29 @@ class Child:
             ChildDeadlineError: `deadline` passed, or `stop` was set.
             ChildFloodError: it printed too much.
             ChildUnkillableError: it lives on after SIGKILL.
+            ChildError: its output cannot be read.
         """
-        with selectors.DefaultSelector() as ready:
-            for name, pipe in self._pipes():
-                set_nonblocking(pipe.fileno())
-                ready.register(pipe, selectors.EVENT_READ, name)
-            try:
-                while not has_exited(self._process.pid):
-                    if clock.now() >= deadline or stop.is_set():
-                        raise ChildDeadlineError("it did not answer in time")
-                    self._read(ready, _TICK)
-                while self._read(ready, 0):
-                    pass
-            finally:
-                self._end()
+        try:
+            with selectors.DefaultSelector() as ready:
+                self._follow(ready, clock, deadline, stop)
+        except OSError as error:  # no descriptor is free
+            raise ChildError(f"its output cannot be read: {error.strerror or error}") from error
+        finally:
+            self._end()
         return Finished(
             self._process.returncode, bytes(self._output["stdout"]), bytes(self._output["stderr"])
         )
+
+    def _follow(self, ready: selectors.BaseSelector, clock: Clock, deadline: Instant, stop: Event) -> None:
+        for name, pipe in self._pipes():
+            set_nonblocking(pipe.fileno())
+            ready.register(pipe, selectors.EVENT_READ, name)
+        while not has_exited(self._process.pid):
+            if clock.now() >= deadline or stop.is_set():
+                raise ChildDeadlineError("it did not answer in time")
+            self._read(ready, _TICK)
+        while self._read(ready, 0):
+            pass
 
     def kill(self) -> None:
         """Kill the whole group; safe from any thread, and after the end."""

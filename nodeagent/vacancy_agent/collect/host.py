@@ -7,6 +7,7 @@ and the load is the difference to counters that are old enough.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _WINDOW = 0.5  # seconds that a load covers at least
 _BYTES = 1 << 20
+_UNREADABLE = (OSError, ValueError, RuntimeError)
+"""What reading /proc may raise: no descriptor free is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +39,23 @@ class HostProbe:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._read_memory = memory_reader()
-        self._newest = self._base = self._counters()
+        self._newest = self._base = self._first()
 
     def memory(self) -> Reading[Capacity]:
         """Memory that programs can have without swapping, MiB: MemAvailable on Linux."""
         at = self._clock.now()
         try:
             memory = self._read_memory()
-        except (OSError, ValueError, RuntimeError) as error:
+        except _UNREADABLE as error:
             return Unknown(f"the host's memory cannot be read: {error}")
         return Ready(MemoryCapacity(MiB(memory.available // _BYTES), MiB(memory.total // _BYTES)), at)
 
     def cpu(self) -> Reading[Capacity]:
         """Load of all processors over half a second or longer, percent; waiting for a disk is no load."""
-        now = self._counters()
+        try:
+            now = self._counters()
+        except _UNREADABLE as error:
+            return Unknown(f"the counters of the processors cannot be read: {error}")
         if now.at - self._newest.at >= _WINDOW:
             self._base, self._newest = self._newest, now
         elif now.at - self._base.at < _WINDOW:
@@ -59,6 +65,12 @@ class HostProbe:
             return Unknown("the counters of the processors did not move")
         load = 100.0 * (now.busy - self._base.busy) / total
         return Ready(CpuCapacity(Percent(min(100.0, max(0.0, load)))), now.at)
+
+    def _first(self) -> _Counters:
+        try:
+            return self._counters()
+        except _UNREADABLE:
+            return _Counters(Instant(-math.inf), 0.0, math.inf)  # so old that the next two tell the load
 
     def _counters(self) -> _Counters:
         at = self._clock.now()

@@ -76,7 +76,10 @@ def local_addresses(host: str) -> frozenset[str] | None:
 
 
 def _own_addresses() -> set[str]:
-    interfaces = psutil.net_if_addrs().values()
+    try:
+        interfaces = psutil.net_if_addrs().values()
+    except OSError:
+        return set()  # no descriptor is free: what is not known to be here is elsewhere
     return {address.address.partition("%")[0] for addresses in interfaces for address in addresses}
 
 
@@ -124,6 +127,7 @@ def started_at(process: psutil.Process) -> float:
 
     Raises:
         psutil.NoSuchProcess: it has ended.
+        psutil.AccessDenied: it cannot be looked at, be it for want of a descriptor.
     """
     if sys.platform != "linux":
         return process.create_time()
@@ -131,8 +135,10 @@ def started_at(process: psutil.Process) -> float:
         try:
             with open(f"/proc/{process.pid}/stat", "rb") as stat:  # noqa: PTH123 - hot: every process of a tree
                 return float(stat.read().rpartition(b")")[2].split()[19])
-        except (OSError, IndexError) as error:
+        except (FileNotFoundError, ProcessLookupError, IndexError) as error:
             raise psutil.NoSuchProcess(process.pid) from error
+        except OSError as error:
+            raise psutil.AccessDenied(process.pid) from error
 
 
 def began_after(identity: ProcessIdentity, at: Instant) -> bool:
@@ -150,23 +156,28 @@ def is_alive(identity: ProcessIdentity) -> bool:
         return started_at(process) == identity.started and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return True
 
 
 def sample_tree(root: ProcessIdentity, at: Instant) -> TreeSample | None:
-    """What the process and everything below it have used so far; None when it is not there any more."""
+    """What the process and everything below it have used so far.
+
+    None: it is not there any more, or a part of the tree cannot be looked at, whose work would be missing.
+    """
     if not is_alive(root):
         return None
     try:
         top = psutil.Process(root.pid)
         tree = [top, *top.children(recursive=True)]
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None
     cpu: dict[ProcessIdentity, float] = {}
     for process in tree:
         try:
             cpu[ProcessIdentity(process.pid, started_at(process))] = sum(process.cpu_times()[:4])
-        except psutil.Error:
+        except psutil.NoSuchProcess:
             continue  # it ended: what it used is in its parent's figure for ended children
+        except (psutil.Error, OSError):
+            return None
     return TreeSample(at, root, cpu) if root in cpu else None

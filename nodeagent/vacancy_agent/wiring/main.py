@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from vacancy_agent.clock import SystemClock
+from vacancy_agent.platform.file_limit import raise_file_limit
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.state import StateDir, default_state_dir
 from vacancy_agent.wiring import secret_files
@@ -63,6 +64,7 @@ def process(
         ExceptionGroup: a part of it failed.
     """
     log.set_up(logging.WARNING if quiet else logging.INFO)
+    raise_file_limit()
     try:
         state = StateDir(state_dir or default_state_dir())
         try:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ from vacancy_agent.clock import SystemClock
 from vacancy_agent.collect.child import (
     Child,
     ChildDeadlineError,
+    ChildError,
     ChildFloodError,
     ChildMissingError,
     ChildUnkillableError,
@@ -118,6 +120,17 @@ def test_a_program_that_survives_its_kill_is_reported(monkeypatch: pytest.Monkey
     while not child.gone():
         time.sleep(0.01)
     child.kill()
+
+
+def test_a_program_whose_output_cannot_be_read_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_free() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    child = Child(["sleep", "300"], 100)
+    monkeypatch.setattr("vacancy_agent.collect.child.selectors.DefaultSelector", none_free)
+    with pytest.raises(ChildError, match="Too many open files"):
+        child.finish(CLOCK, Instant(CLOCK.now() + 60), threading.Event())
+    assert child.gone()
 
 
 def test_nothing_is_left_open(nvidia_smi: NvidiaSmiLab) -> None:

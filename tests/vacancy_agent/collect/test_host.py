@@ -113,3 +113,23 @@ def test_counters_that_stand_still_or_run_backwards_are_unknown_or_clamped(
     clock.advance(3)
     counters(user=-1.0, idle=4.0)
     assert load(probe) == 0.0
+
+
+def test_processors_that_cannot_be_read_are_unknown_and_read_again_later(
+    counters: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError("Too many open files")
+
+    clock = FakeClock()
+    monkeypatch.setattr(psutil, "cpu_times", fail)
+    probe = HostProbe(clock)
+    assert "Too many open files" in str(load(probe))
+    counters(user=10.0, idle=10.0)
+    clock.advance(1.0)
+    assert isinstance(load(probe), str)
+    counters(user=10.5, idle=10.5)
+    clock.advance(1.0)
+    assert load(probe) == 50.0
+    monkeypatch.setattr(psutil, "cpu_times", fail)
+    assert "Too many open files" in str(load(probe))

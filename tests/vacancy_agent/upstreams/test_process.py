@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 component = pytest.mark.component
+NOW = Instant(0.0)
 
 SERVER = """
 import os, socket, sys, time
@@ -197,3 +199,47 @@ def test_localhost_is_looked_up_as_loopback():
         found = serving_process(target(own.getsockname()[1], "localhost"))
         assert isinstance(found, ProcessIdentity)
         assert found.pid == os.getpid()
+
+
+@component
+def test_without_a_free_descriptor_nobody_is_taken_for_ended_nor_for_quiet(
+    server: tuple[subprocess.Popen[bytes], int],
+):
+    identity = serving_process(target(server[1]))
+    assert isinstance(identity, ProcessIdentity)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        alive, sample, found = (
+            is_alive(identity),
+            sample_tree(identity, NOW),
+            serving_process(target(server[1])),
+        )
+        own = local_addresses("192.0.2.1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert alive
+    assert sample is None
+    assert isinstance(found, NotFound)
+    assert not found.nothing_listens
+    assert own is None
+    assert sample_tree(identity, NOW) is not None
+
+
+@component
+def test_a_tree_of_which_a_part_cannot_be_looked_at_is_no_sample(monkeypatch: pytest.MonkeyPatch):
+    server, port = start(children=1)
+    try:
+        identity = serving_process(target(port))
+        assert isinstance(identity, ProcessIdentity)
+        look = started_at
+
+        def refuse_children(process: psutil.Process) -> float:
+            if process.pid != server.pid:
+                raise psutil.AccessDenied(process.pid)
+            return look(process)
+
+        monkeypatch.setattr(module, "started_at", refuse_children)
+        assert sample_tree(identity, NOW) is None
+    finally:
+        end(server)
