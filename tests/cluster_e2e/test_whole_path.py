@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kube
 
 RELEASE_S = 3.0
-PROMPT = {
-    "model": "lab",
-    "messages": [{"role": "user", "content": "go on"}],
-    "stream": True,
-    "max_tokens": 4000,
-}
+ENDLESS = {"max_tokens": 7500, "ignore_eos": True, "stream": True}
+PROMPT = {"model": "lab", "messages": [{"role": "user", "content": "go on"}], **ENDLESS}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,19 @@ def apply_definitions(cluster: KubeClient) -> None:
     definitions = [str(path) for path in sorted(CRDS.glob("*.yaml"))]
     files = [word for path in definitions for word in ("-f", path)]
     cluster.kubectl("apply", "--server-side", *files)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", *files)
+    # `kubectl wait` fails on a definition that has no condition at all yet.
+    deadline = time.monotonic() + 30.0
+    while not all(
+        _is_served(cluster, path.stem.removeprefix("vacancy.dev_")) for path in CRDS.glob("*.yaml")
+    ):
+        assert time.monotonic() < deadline, "the definitions are not served"
+        time.sleep(0.05)
+
+
+def _is_served(cluster: KubeClient, plural: str) -> bool:
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.vacancy.dev"
+    found = (cluster.request("GET", path).body.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Established" and one["status"] == "True" for one in found)
 
 
 @pytest.fixture(scope="session")
