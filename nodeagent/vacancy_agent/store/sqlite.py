@@ -194,6 +194,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         if db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("quick_check found damage")
         _migrate(db, path)
+    except UnicodeDecodeError as error:  # Python's, of SQLite's own message where it quotes a damaged schema
+        db.close()
+        raise sqlite3.DatabaseError("the schema is damaged") from error
     except (sqlite3.Error, StoreError):
         db.close()
         raise
