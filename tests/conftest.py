@@ -7,6 +7,7 @@ import asyncio
 pytest_plugins = [
     "standins.fixtures_agents",
     "standins.fixtures_kube",
+    "standins.fixtures_lending",
     "standins.fixtures_llama",
     "standins.fixtures_logind",
     "standins.fixtures_nvidia_smi",

@@ -34,11 +34,7 @@ import sys
 import time
 import urllib.request
 from dataclasses import asdict, dataclass, field
-from itertools import count
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 MODEL = "standin-model"
 BODY_KEPT = 4096
@@ -94,9 +90,12 @@ class State:
     seen: list[Seen] = field(default_factory=list)
     connections: int = 0
     open: int = 0
-    running: int = 0
-    lingering: dict[int, tuple[asyncio.TimerHandle, Callable[[], None]]] = field(default_factory=dict)
-    numbers: Iterator[int] = field(default_factory=count)
+    working: int = 0
+    lingering: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    @property
+    def running(self) -> int:
+        return self.working + len(self.lingering)
 
 
 class Connection:
@@ -172,18 +171,16 @@ class Connection:
         elif target == "/_standin/seen" and method == "DELETE":
             state.seen.clear()
         elif target == "/_standin/lingering" and method == "DELETE":
-            for timer, over in list(state.lingering.values()):
+            for timer in state.lingering:
                 timer.cancel()
-                over()
+            state.lingering.clear()
         counts = {"connections": state.connections, "open": state.open, "running": state.running}
         self._reply(200, {"seen": [asdict(seen) for seen in state.seen], **counts})
 
     def _reply(self, status: int, document: object, kind: str = "application/json") -> None:
         body = document.encode() if isinstance(document, str) else json.dumps(document).encode()
-        self._writer.write(
-            f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-            + body
-        )
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._writer.write(head.encode() + body)
 
     async def _answer(self, seen: Seen, body: bytes, wanted: Behaviour) -> bool:
         if seen.method in ("GET", "HEAD"):
@@ -210,7 +207,7 @@ class Connection:
             self._reply(404, {"detail": "Not Found"})
 
     async def _work(self, seen: Seen, body: bytes, wanted: Behaviour) -> bool:
-        self._state.running += 1
+        self._state.working += 1
         gone = False
         try:
             async with asyncio.TaskGroup() as group:
@@ -220,20 +217,17 @@ class Connection:
         except* (ClientGoneError, ConnectionError):
             gone = True
         finally:
-            self._linger(wanted.lingers_s if gone else 0.0)
+            self._state.working -= 1
+            if gone:
+                self._linger(wanted.lingers_s)
         if gone:
             raise ClientGoneError
         return open_still
 
     def _linger(self, seconds: float) -> None:
         lingering = self._state.lingering
-        number = next(self._state.numbers)
-
-        def over() -> None:
-            del lingering[number]
-            self._state.running -= 1
-
-        lingering[number] = (asyncio.get_running_loop().call_later(seconds, over), over)
+        timer = asyncio.get_running_loop().call_later(seconds, lambda: lingering.remove(timer))
+        lingering.append(timer)
 
     async def _until_gone(self) -> None:
         # A client sends nothing while it waits for its answer, so the next thing to read is the end.
