@@ -6,6 +6,7 @@ stays as it came; re-encoding was rejected because numbers, key order and escape
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,6 +26,12 @@ CARELESS: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain"
 """What `curl -d` and a browser's `fetch` call a text when nobody tells them more."""
 _STR: Final[msgspec.json.Decoder[str]] = msgspec.json.Decoder(str)
 _INT: Final[msgspec.json.Decoder[int]] = msgspec.json.Decoder(int)
+_TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9a-z-]++"
+_JSON_TYPE: Final = re.compile(
+    rb"(?:text/json|application/(?:[!#$%&'*.^_`|~0-9a-z+-]+\+)?json)"
+    rb"((?:[ \t]*+;[ \t]*+(?:" + _TOKEN + rb"=(?:" + _TOKEN + rb"""|"[^"\\]*+"))?+)*+)"""
+)
+_CHARSET: Final = re.compile(rb"""; *+charset=("?)(?:utf-?8|us-ascii)\1(?= *(?:;|\Z))""")
 _OUTPUT_KEYS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict")
 _JUDGED: Final = frozenset({"model", "stream", "background", "n", *_OUTPUT_KEYS})
 
@@ -210,16 +217,20 @@ def _count(raw: msgspec.Raw | None) -> int | None:
 
 
 def _json_type(content_type: bytes) -> Refusal | None:
-    kind, _, parameters = content_type.lower().partition(b";")
-    kind = kind.strip()
-    if kind in CARELESS:
+    """What a JSON route says to this type. A server must not be able to read another one in it.
+
+    Some look at its first bytes only (`multipart/form-data,x+json`), some at the last of two charsets.
+    """
+    if _kind(content_type) in CARELESS:
         return None  # judged as JSON, and forwarded as that: `retyped`
-    if kind not in {b"application/json", b"text/json"} and not kind.endswith(b"+json"):
+    found = _JSON_TYPE.fullmatch(content_type.lower())
+    if found is None:
+        kind = refusals.shown(content_type)
         return refusals.bad_request(
-            f"This route takes JSON, not {refusals.shown(kind)}. Send it with Content-Type: application/json."
+            f"This route takes JSON, not {kind}. Send it with Content-Type: application/json."
         )
-    charset = parameters.partition(b"charset=")[2].split(b";")[0].strip(b' "')
-    if charset not in {b"", b"utf-8", b"utf8", b"us-ascii"}:
+    parameters = found[1]
+    if b"charset" in _CHARSET.sub(b"", parameters, count=1):
         return refusals.bad_request("JSON is UTF-8. Send the body as UTF-8, without another charset.")
     return None
 
