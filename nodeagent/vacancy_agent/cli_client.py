@@ -76,10 +76,10 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     try:
         return run(args)
     except cli_api.ApiRefusedError as refused:
-        print(f"vacancy: {refused}", file=sys.stderr)
+        print(f"vacancy: {cli_text.printable(str(refused))}", file=sys.stderr)
         return _code_of(refused.status)
     except cli_api.ApiUnreachableError as unreachable:
-        print(f"vacancy: {unreachable}", file=sys.stderr)
+        print(f"vacancy: {cli_text.printable(str(unreachable))}", file=sys.stderr)
         return EXIT_RUNTIME
 
 
@@ -91,7 +91,7 @@ def _code_of(status: int) -> int:
 
 def _show(args: argparse.Namespace, document: Document, render: Callable[[Document], str]) -> None:
     try:
-        text = json.dumps(document, indent=2) if args.json else render(document)
+        text = json.dumps(document, indent=2) if args.json else render(cli_text.printable(document))
     except (KeyError, TypeError) as missing:
         raise cli_api.ApiUnreachableError(
             f"the answer has no {missing}: is it a vacancy agent of this version? (--json shows it)"

@@ -29,6 +29,20 @@ SWITCHED_BY = {
 }
 
 
+def printable(value: Any) -> Any:
+    """`value`, an answer of the API, with every character that a terminal would obey written as its escape.
+
+    A borrower chooses the model's name, and could otherwise clear the owner's screen or hide a line.
+    """
+    if isinstance(value, str):
+        return value if value.isprintable() else "".join(map(_shown, value))
+    if isinstance(value, list):
+        return [printable(one) for one in value]
+    if isinstance(value, dict):
+        return {key: printable(one) for key, one in value.items()}
+    return value
+
+
 def status(document: Document) -> str:
     """`vacancy status`."""
     agent = document["agent"]
@@ -180,6 +194,10 @@ def _mib(value: int | None) -> str:
 def _percent(resource: Document) -> str:
     value = resource.get("utilizationPercent")
     return "-" if value is None else f"{value:.0f}%"
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:

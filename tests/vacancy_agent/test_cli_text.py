@@ -166,3 +166,11 @@ def test_holds_say_how_to_free_them():
     assert "vacancy holds --release ID" in cli_text.holds({"holds": [hold]})
     assert cli_text.holds({"holds": []}) == "Nothing is held."
     assert cli_text.holds({"released": "7"}) == "Released 7."
+
+
+def test_what_a_terminal_would_obey_is_shown_as_its_escape():
+    said = {"work": [{"model": "m\x1b[2J\n\u202etxt.exe \u00e9\x9b", "phase": None, "slots": 3}], "by": "ok"}
+    assert cli_text.printable(said) == {
+        "work": [{"model": "m\\x1b[2J\\n\\u202etxt.exe \u00e9\\x9b", "phase": None, "slots": 3}],
+        "by": "ok",
+    }
