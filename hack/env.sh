@@ -94,7 +94,7 @@ install_locked() {
     pip install --require-hashes -r "$root/requirements/build.lock" &&
     pip install --no-deps --no-build-isolation --no-index -e "$root"; then return; fi
   tail -n 25 "$log" >&2
-  if grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError' "$log"; then
+  if grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|from versions: none' "$log"; then
     fail "the package index cannot be reached; the first run needs it, later ones do not. A mirror or a proxy: PIP_INDEX_URL, HTTPS_PROXY"
   fi
   fail "pip could not install requirements/$lock.lock; the whole log: $log"
