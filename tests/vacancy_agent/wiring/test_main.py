@@ -23,6 +23,7 @@ from vacancy_agent.store.schema import MIGRATIONS
 from vacancy_agent.store.sqlite import LocalStore
 from vacancy_agent.wiring import main
 from vacancy_agent.wiring import tell as log
+from vacancy_agent.wiring.agent import Agent
 from vacancy_agent.wiring.api_server import ApiServer
 from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.main import StartError, loop_run
@@ -72,12 +73,19 @@ def start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Start]
 
 @pytest.fixture
 def ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a signal came half a second after the start."""
+    """As if a signal came as soon as it lends."""
+    stops: list[asyncio.Event] = []
+    run = Agent.run
 
-    def on_signals(stop: asyncio.Event, _again: asyncio.Event) -> None:
-        asyncio.get_running_loop().call_later(0.5, stop.set)
+    async def run_and_stop(self: Agent) -> None:
+        ready = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run(self, ready))
+            await ready.wait()
+            stops[-1].set()
 
-    monkeypatch.setattr(main, "on_signals", on_signals)
+    monkeypatch.setattr(main, "on_signals", lambda stop, _again: stops.append(stop))
+    monkeypatch.setattr(Agent, "run", run_and_stop)
 
 
 # The manifest
