@@ -65,6 +65,8 @@ class Board:
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
         self.version = 0
+        self.capacity_writes = 0
+        """How many of the versions brought nothing but a capacity that was read again."""
         self.capacity: dict[str, Reading[Capacity]] = dict.fromkeys(settings.resources, NOT_TAKEN)
         self.pressure = {name: _default_pressure(res) for name, res in settings.resources.items()}
         self.residency: dict[str, Reading[Residency]] = {}
@@ -94,7 +96,9 @@ class Board:
         if isinstance(reading, Ready) and isinstance(known, Ready) and reading.at < known.at:
             return
         self.version += 1
-        self.capacity[resource] = self._judged(reading)
+        self.capacity[resource] = judged = self._judged(reading)
+        if isinstance(judged, Ready) and isinstance(known, Ready):
+            self.capacity_writes += 1
         if isinstance(reading, Ready) and reading.at > self._ended.get(resource, _NEVER):
             self.unread.discard(resource)
             if resource not in self._work:

@@ -5,16 +5,19 @@ kept while the board's version stands, until the first reading it rests on can g
 than a second, so that a stepped wall clock is noticed by pauses and schedules. Rejected: recomputing on
 every write of the board, which pays for requests that never come.
 
+A memory reading that is taken again, as after every last job of a resource, is looked at alone: the verdicts
+stand while as much is free as the dearest of them needs. Whatever else happens, they are formed anew.
+
 Usage: `Gate(board).decide(Ask(upstream, model, prior), now, wall)`; hand the same `prior` object in while it
 did not change (`Priors.of` does).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vacancy_agent.core.facts import Ready
+from vacancy_agent.core.facts import MemoryCapacity, Ready
 from vacancy_agent.core.gate import footprint, standing
 from vacancy_agent.core.settings import OwnerScope
 from vacancy_agent.core.verdict import Admit, Refuse
@@ -40,7 +43,13 @@ class _Kept:
 
     version: int
     until: float
-    admits: dict[str | None, tuple[Mapping[str, MiB] | None, Admit]]
+    others: int
+    """The board's version without what capacities added to it."""
+    others_until: float
+    """Until when they hold by everything but the capacities."""
+    floor: float
+    """MiB that each required resource must have free, so that every admission kept here stands."""
+    admits: dict[str | None, tuple[Mapping[str, MiB] | None, Admit]] = field(default_factory=dict)
 
 
 class Gate:
@@ -59,7 +68,7 @@ class Gate:
         """The same answer as `decide(board, ask, now, wall)`."""
         name, model, prior = ask
         kept = self._kept.get(name)
-        if kept is None or kept.version != self._board.version or now >= kept.until:
+        if kept is None or not self._stands(kept, name, now):
             fresh = self._renew(name, now, wall)
             if isinstance(fresh, Refuse):
                 return fresh
@@ -72,10 +81,31 @@ class Gate:
     def kept(self, upstream: str, model: str | None, now: Instant) -> Admit | None:
         """What `decide` would say of `Ask(upstream, model)`, where it is an admission that is remembered."""
         kept = self._kept.get(upstream)
-        if kept is None or kept.version != self._board.version or now >= kept.until:
+        if kept is None or not self._stands(kept, upstream, now):
             return None
         hit = kept.admits.get(model)
         return None if hit is None or hit[0] is not None else hit[1]
+
+    def _stands(self, kept: _Kept, upstream: str, now: Instant) -> bool:
+        board = self._board
+        version = board.version
+        if kept.version == version:
+            return now < kept.until
+        if kept.others != version - board.capacity_writes or now >= kept.others_until:
+            return False
+        settings = board.settings
+        oldest = kept.others_until
+        for name in settings.upstreams[upstream].requires:
+            reading = board.capacity[name]
+            if not (
+                isinstance(reading, Ready)
+                and isinstance(reading.value, MemoryCapacity)
+                and reading.value.free >= kept.floor
+            ):
+                return False
+            oldest = min(oldest, reading.at + settings.sampling.stale_after)
+        kept.version, kept.until = version, oldest
+        return now < oldest
 
     def _renew(self, name: str, now: Instant, wall: WallTime) -> _Kept | Refuse:
         board = self._board
@@ -84,7 +114,14 @@ class Gate:
         if refused is not None:
             self._kept.pop(name, None)
             return refused
-        kept = self._kept[name] = _Kept(board.version, _holds_until(board, upstream, now, wall), {})
+        others = _holds_until(board, upstream, now, wall)
+        kept = self._kept[name] = _Kept(
+            board.version,
+            min(others, *_capacities_until(board, upstream)),
+            board.version - board.capacity_writes,
+            others,
+            max(board.settings.resources[one].min_free for one in upstream.requires),
+        )
         return kept
 
     def _charge(self, kept: _Kept, ask: Ask, now: Instant) -> Verdict:
@@ -97,14 +134,21 @@ class Gate:
             and len(kept.admits) < KEPT_MODELS
         ):
             kept.admits[ask.model] = (ask.prior, verdict)
+            kept.floor = max(kept.floor, verdict.charged)
         return verdict
 
 
 def _holds_until(board: Board, upstream: UpstreamSettings, now: Instant, wall: WallTime) -> float:
-    """When an admission by steps 1 to 5 can first turn, if nothing is written to the board."""
+    """When an admission by steps 1 to 4 can first turn, if nothing is written to the board."""
     bound = board.settings.sampling.stale_after
-    ages = [board.capacity[name] for name in upstream.requires]
-    times = [reading.at + bound for reading in ages if isinstance(reading, Ready)]
+    times: list[float] = []
     if upstream.owner_scope is OwnerScope.HOST and isinstance(board.presence, Ready):
         times.append(board.presence.at + bound)
     return min(now + KEPT_FOR, now + (board.lending(wall).changes_at - wall), *times)
+
+
+def _capacities_until(board: Board, upstream: UpstreamSettings) -> list[float]:
+    """When each capacity that step 5 rests on grows too old."""
+    bound = board.settings.sampling.stale_after
+    readings = [board.capacity[name] for name in upstream.requires]
+    return [reading.at + bound for reading in readings if isinstance(reading, Ready)]

@@ -6,6 +6,7 @@ it, 41 us; the two lines that are needed cost 5 us.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,16 +32,17 @@ class MemInfo:
     def __init__(self, path: str | Path = "/proc/meminfo") -> None:
         self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - kept open for good
 
-    def read(self) -> HostMemory:
-        """Read it now.
+    if sys.platform != "win32":
 
-        Raises:
-            OSError: it cannot be read.
-            ValueError: a line is missing (MemAvailable: kernels before 3.14) or is no number.
-        """
-        self._file.seek(0)
-        text = self._file.read(_HEAD)
-        return HostMemory(_bytes_of(text, b"MemAvailable:"), _bytes_of(text, b"MemTotal:"))
+        def read(self) -> HostMemory:
+            """Read it now.
+
+            Raises:
+                OSError: it cannot be read.
+                ValueError: a line is missing (MemAvailable: kernels before 3.14) or is no number.
+            """
+            text = os.pread(self._file.fileno(), _HEAD, 0)
+            return HostMemory(_bytes_of(text, b"MemAvailable:"), _bytes_of(text, b"MemTotal:"))
 
     def __del__(self) -> None:
         self._file.close()
@@ -48,7 +50,9 @@ class MemInfo:
 
 def memory_reader() -> Callable[[], HostMemory]:
     """How this platform's memory is read. Reading raises OSError, ValueError or RuntimeError."""
-    return MemInfo().read if sys.platform == "linux" else _by_psutil
+    if sys.platform == "linux":
+        return MemInfo().read
+    return _by_psutil
 
 
 def _by_psutil() -> HostMemory:

@@ -34,6 +34,7 @@ class Collectors:
         self._clock = clock
         self._processes = processes
         self._group: asyncio.TaskGroup | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._observers: Observers | None = None
         self._observing: asyncio.Task[None] | None = None
         self._observed: tuple[object, ...] | None = None
@@ -52,6 +53,9 @@ class Collectors:
     ) -> None:
         """Observe what these settings name; what is the same as before goes on without a gap."""
         self._group = group
+        self._loop = (
+            asyncio.get_running_loop()
+        )  # each further call would be a system call, in a request's path
         self._observe(group, settings, sink)
         interval = settings.sampling.interval
         for name, (server, every, task) in list(self._finding.items()):
@@ -96,7 +100,7 @@ class Collectors:
     def soon(self, resources: Iterable[str]) -> None:
         """Start a sample of each of these, after the reply that is being written has gone out."""
         if not self._wanted:
-            asyncio.get_running_loop().call_soon(self._sample_wanted)
+            self._loop.call_soon(self._sample_wanted)
         self._wanted.update(resources)
 
     async def fresh(self, resources: Iterable[str]) -> None:

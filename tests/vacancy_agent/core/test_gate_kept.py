@@ -121,3 +121,16 @@ def test_an_admission_is_remembered_until_something_changes() -> None:
     assert gate.kept("llm", "m", Instant(START + 2)) is None
     board.set_resource_enabled("gpu", False)
     assert gate.kept("llm", "m", START) is None
+
+
+def test_memory_that_is_read_again_costs_no_new_verdict_until_it_is_short() -> None:
+    board = vacant(host([upstream(footprints={"m": Footprint(MiB(10_000))})]))
+    gate = Gate(board)
+    admitted = gate.decide(Ask("llm", "m"), START, NOON)
+    board.set_capacity("gpu", Ready(memory(10_000), Instant(START + 0.1)))
+    assert gate.kept("llm", "m", Instant(START + 0.2)) is admitted
+    board.set_capacity("gpu", Ready(memory(9_999), Instant(START + 0.3)))
+    assert gate.kept("llm", "m", Instant(START + 0.4)) is None
+    board.set_capacity("gpu", Ready(memory(10_000), Instant(START + 0.5)))
+    assert gate.kept("llm", "m", Instant(START + 0.6)) is not None
+    assert gate.kept("llm", "m", Instant(START + 1.5)) is None
