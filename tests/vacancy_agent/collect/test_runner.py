@@ -73,7 +73,7 @@ async def test_cancelling_kills_the_program() -> None:
 
 
 async def test_the_loop_is_never_blocked_for_long_by_a_program_that_hangs() -> None:
-    probe = runner(0.5)
+    probe = runner(2.5)
     longest = 0.0
     async with asyncio.TaskGroup() as group:
 
@@ -86,7 +86,7 @@ async def test_the_loop_is_never_blocked_for_long_by_a_program_that_hangs() -> N
             began = time.perf_counter()
             await asyncio.sleep(0)
             longest = max(longest, time.perf_counter() - began)
-    assert longest < 0.25, "half the time that the program hung"
+    assert longest < 1.25, "half the time that the program hung"
 
 
 def test_under_uvloop() -> None:
