@@ -4,8 +4,8 @@ Invariant: a plan holds only what follows from the head's own bytes and the conf
 who asks, the route, what is dropped and added. What changes in between (presence, capacity, who holds a
 slot, where the connection comes from) is never in it. Plans are thrown away when the configuration changes.
 
-The engine hands out one object for all equal heads (`vacancy_http.head_memo`), so looking a plan up costs less
-than the first of the steps that it saves.
+The engine hands out one object for all equal heads (`vacancy_http.head_memo`), so looking a plan up costs
+less than the first of the steps that it saves.
 """
 
 from __future__ import annotations
