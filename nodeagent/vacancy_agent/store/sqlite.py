@@ -31,6 +31,11 @@ FLUSH_S = 10.0
 KEEP_DAYS = 400
 LENDING = "lending"
 _RESOURCE = "resource/"
+_TABLES = (
+    "until FROM pause",
+    "name, enabled FROM switch",
+    "day, borrower, requests, seconds, tokens FROM usage",
+)
 _SIDE_FILES = ("", "-wal", "-shm")
 
 
@@ -194,6 +199,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         if db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("quick_check found damage")
         _migrate(db, path)
+        _look_for_tables(db)
     except UnicodeDecodeError as error:  # Python's, of SQLite's own message where it quotes a damaged schema
         db.close()
         raise sqlite3.DatabaseError("the schema is damaged") from error
@@ -215,6 +221,14 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
             for statement in step:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {number}")
+
+
+def _look_for_tables(db: sqlite3.Connection) -> None:
+    try:
+        for columns in _TABLES:
+            db.execute(f"SELECT {columns} LIMIT 0")
+    except sqlite3.OperationalError as error:
+        raise sqlite3.DatabaseError(f"its tables are not as they were made: {error}") from error
 
 
 def _read_switches(db: sqlite3.Connection) -> LocalSwitches:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,8 @@ def _plain(part: str) -> bool:
 
 def _read(path: Path) -> bytes | None:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
+            raise StoreError(f"cannot read {path}: it is no file")
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -154,10 +157,12 @@ def _parse_tokens(raw: bytes, path: Path) -> dict[str, str]:
     try:
         parsed = json.loads(raw)
         found = {scope: parsed[scope] for scope in SCOPES}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{path} does not hold the tokens borrow, read and admin: {_REMAKE}") from error
     if not all(isinstance(token, str) and token for token in found.values()):
         raise StoreError(f"{path} holds a token that is no text: {_REMAKE}")
+    if not all(token.isascii() and token.isprintable() for token in found.values()):
+        raise StoreError(f"{path} holds a token that no header can carry: {_REMAKE}")
     return found
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,18 @@ async def test_a_damaged_file_is_set_aside_and_lending_goes_on(tmp_path: Path):
         assert store.set_aside.read_bytes().startswith(b"this is no")
         await store.set_lending(enabled=False)
         await store.close()
+
+
+@pytest.mark.parametrize(
+    "damage", ["DROP TABLE usage", "ALTER TABLE switch RENAME COLUMN enabled TO xnabled"]
+)
+async def test_a_file_whose_tables_are_others_is_set_aside_too(tmp_path: Path, damage: str):
+    await LocalStore(tmp_path / "db").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "db")) as db:
+        db.execute(damage)
+    store = LocalStore(tmp_path / "db")
+    assert store.set_aside is not None
+    await store.close()
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -42,7 +43,18 @@ def test_only_the_agents_user_reads_any_of_it(state: StateDir):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"borrow": "a", "read": "b"}', '{"borrow":"a","read":"","admin":1}']
+    "content",
+    [
+        *(
+            "",
+            "[]",
+            "{}",
+            '{"borrow": "a", "read": "b"}',
+            '{"borrow":"a","read":"","admin":1}',
+            "[" * 100_000,
+        ),
+        *('{"borrow":"\\ud800","read":"b","admin":"c"}', '{"borrow":"a\\nb","read":"b","admin":"c"}'),
+    ],
 )
 def test_a_damaged_token_file_is_said_not_replaced(state: StateDir, content: str):
     (state.path / "tokens.json").write_text(content)
@@ -56,6 +68,16 @@ def test_a_secret_is_a_file_without_its_line_end(state: StateDir):
     for content, expected in (("s\n", "s"), ("s\r\n", "s"), ("s", "s"), ("a\nb\n\n", "a\nb\n")):
         (folder / "token").write_bytes(content.encode())
         assert state.secret("upstream", "token") == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no named pipes in folders")
+def test_a_secret_that_is_a_pipe_is_not_waited_for(state: StateDir):
+    (state.path / "secrets" / "a").mkdir(parents=True)
+    os.mkfifo(state.path / "secrets" / "a" / "b")
+    (state.path / "secrets" / "a" / "c").mkdir()
+    for key in ("b", "c"):
+        with pytest.raises(StoreError, match="it is no file"):
+            state.secret("a", key)
 
 
 def test_a_missing_secret_says_where_to_write_it(state: StateDir):
