@@ -32,6 +32,7 @@ MOST_CONNECTIONS = 128
 """At the cap the oldest connection makes room: an answer takes milliseconds, so that one waits for none."""
 IDLE_S = 75.0
 """From a connection's opening, or its last answer, to the next complete head."""
+HANDSHAKE_S = 10.0
 GRACE_S = 1.0
 """For answers that are being written when the socket closes."""
 
@@ -104,7 +105,12 @@ async def _listen(
         return handlers()
 
     return await asyncio.get_running_loop().create_server(
-        accept, access.listen, access.api_port, ssl=context, backlog=MOST_CONNECTIONS
+        accept,
+        access.listen,
+        access.api_port,
+        ssl=context,
+        backlog=MOST_CONNECTIONS,
+        ssl_handshake_timeout=None if context is None else HANDSHAKE_S,
     )
 
 
