@@ -114,7 +114,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connect_failed(self, why: str) -> None:
         """The connection could not be made."""
-        self._fail(Ending.UPSTREAM_UNREACHABLE, f"the upstream cannot be reached: {why}")
+        self._fail(Ending.UPSTREAM_UNREACHABLE, why)
 
     # The wheel's side.
 
