@@ -50,9 +50,7 @@ class MemInfo:
 
 def memory_reader() -> Callable[[], HostMemory]:
     """How this platform's memory is read. Reading raises OSError, ValueError or RuntimeError."""
-    if sys.platform == "linux":
-        return MemInfo().read
-    return _by_psutil
+    return MemInfo().read if sys.platform == "linux" else _by_psutil
 
 
 def _by_psutil() -> HostMemory:
