@@ -59,6 +59,8 @@ class Logind:
         self._bus: MessageBus | None = None
         self._connected = asyncio.Event()
         self._sleeping = False
+        self._logind: str | None = None
+        """The name on the bus of the connection that logind has: only its signals are believed."""
         self._on_change: Callable[[], None] = _nothing
         self._on_sleep: Callable[[bool], None] = _nothing
 
@@ -126,7 +128,8 @@ class Logind:
         self._bus = bus
         bus.add_message_handler(self._hear)
         for rule in RULES:
-            await _call(bus, "/org/freedesktop/DBus", DBUS, "AddMatch", "s", [rule], destination=DBUS)
+            await _ask_bus(bus, "AddMatch", rule)
+        self._logind = await _name_of_logind(bus)
         self._connected.set()
         return bus
 
@@ -138,12 +141,16 @@ class Logind:
                 bus.disconnect()
 
     def _hear(self, message: Message) -> None:
+        """A signal. Whoever is on the bus may send one that looks like logind's, whatever our rules say."""
         if message.message_type is not MessageType.SIGNAL:
             return
-        if message.interface == MANAGER and message.member == "PrepareForSleep":
+        if message.sender == DBUS and message.member == "NameOwnerChanged" and message.body[0] == LOGIN1:
+            self._logind = message.body[2]
+        elif message.sender != self._logind or message.interface not in (MANAGER, PROPERTIES):
+            return
+        elif message.interface == MANAGER and message.member == "PrepareForSleep":
             self._note_sleep(bool(message.body[0]))
-        if message.interface in (MANAGER, PROPERTIES) or message.member == "NameOwnerChanged":
-            self._on_change()
+        self._on_change()
 
     def _note_sleep(self, sleeping: bool) -> None:
         if sleeping is not self._sleeping:
@@ -159,6 +166,18 @@ async def _session(bus: MessageBus, key: str, path: str, awake: Seconds) -> Sess
             return None
         raise
     return parse_session(key, {name: variant.value for name, variant in properties.items()}, awake)
+
+
+async def _ask_bus(bus: MessageBus, member: str, argument: str) -> Sequence[Any]:
+    return await _call(bus, "/org/freedesktop/DBus", DBUS, member, "s", [argument], destination=DBUS)
+
+
+async def _name_of_logind(bus: MessageBus) -> str | None:
+    try:
+        (name,) = await _ask_bus(bus, "GetNameOwner", LOGIN1)
+    except _CallError:  # it does not run; the bus tells when it does
+        return None
+    return str(name)
 
 
 async def _property(bus: MessageBus, name: str, kind: type[T]) -> T:

@@ -135,6 +135,43 @@ async def test_sleep_is_heard_before_and_after(logind_lab: LogindLab) -> None:
     assert heard.sleeps == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("interface", "member", "signature", "body"),
+    [
+        ("org.freedesktop.login1.Manager", "PrepareForSleep", "b", [True]),
+        ("org.freedesktop.login1.Manager", "PrepareForSleep", "", []),
+        ("org.freedesktop.DBus.Properties", "PropertiesChanged", "s", ["x"]),
+        ("org.freedesktop.DBus", "NameOwnerChanged", "sss", ["org.freedesktop.login1", "", ":1.999"]),
+    ],
+)
+async def test_a_signal_of_somebody_else_is_not_loginds(
+    logind_lab: LogindLab, interface: str, member: str, signature: str, body: list[object]
+) -> None:
+    async with watching() as (logind, heard):
+        await logind.read()
+        assert logind._bus is not None
+        heard.changes = 0
+        stranger = await MessageBus(bus_address=logind_lab.address).connect()
+        signal = Message(
+            message_type=MessageType.SIGNAL,
+            destination=logind._bus.unique_name,
+            path="/org/freedesktop/login1",
+            interface=interface,
+            member=member,
+            signature=signature,
+            body=body,
+        )
+        for _ in range(20):
+            await stranger.send(signal)
+        await logind.read()
+        assert heard.sleeps == []
+        assert heard.changes == 0
+        stranger.disconnect()
+        await stranger.wait_for_disconnect()
+        await logind_lab.create(seat="seat0")
+        await until(lambda: heard.changes > 0)
+
+
 async def test_a_sleep_whose_signals_were_missed_is_told_by_the_poll(logind_lab: LogindLab) -> None:
     await logind_lab.sleep()
     async with watching() as (logind, heard):
