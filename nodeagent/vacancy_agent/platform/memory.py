@@ -50,7 +50,10 @@ class MemInfo:
 
 def memory_reader() -> Callable[[], HostMemory]:
     """How this platform's memory is read. Reading raises OSError, ValueError or RuntimeError."""
-    return MemInfo().read if sys.platform == "linux" else _by_psutil
+    read: Callable[[], HostMemory] = _by_psutil
+    if sys.platform == "linux":
+        read = MemInfo().read
+    return read
 
 
 def _by_psutil() -> HostMemory:
