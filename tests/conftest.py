@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from hypothesis import settings
+
 pytest_plugins = [
     "standins.fixtures_agents",
     "standins.fixtures_kube",
@@ -12,6 +14,10 @@ pytest_plugins = [
     "standins.fixtures_logind",
     "standins.fixtures_nvidia_smi",
 ]
+
+# How long one example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 # looptime asks the policy for a loop in tests that have none; the policy of Python < 3.12 then makes one that
 # nobody closes, and the warning about it fails some innocent test later.

@@ -117,6 +117,7 @@ async def test_without_a_configuration_it_idles_and_is_ready(api: KubeApi, tmp_p
     async with member(tmp_path, api.url) as one:
         await until(lambda: condition(api, "ConfigApplied"))
         assert condition(api, "ConfigApplied")["reason"] == "NoConfiguration"
+        await until(lambda: condition(api, "Lendable"))
         assert condition(api, "Lendable")["status"] == "False"
         await until(lambda: one.whole.agent.ready() == [])
 
