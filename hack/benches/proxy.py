@@ -52,7 +52,7 @@ def throughput(report: Report, *, quick: bool) -> None:
         agent = start_agent(lab, upstream)
         peer_port, peer_pid = nginx.start_proxy(lab, upstream)
         targets = [
-            Target(AGENT, agent.port, agent.borrow, pid=agent.pid),
+            Target(AGENT, agent.port, agent.borrow, pid=agent.pid, after=agent.free_holds),
             Target(NGINX, peer_port, pid=peer_pid),
             Target(DIRECT, upstream),
         ]

@@ -33,6 +33,8 @@ def measure(
             for target in (target for target in targets if connections in target.connections):
                 load = wrk.run(target, connections=connections, seconds=seconds, directory=directory)
                 readings[target.name, connections].append(load)
+                if target.after is not None:
+                    target.after()
     return readings
 
 

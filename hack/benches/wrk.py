@@ -12,6 +12,7 @@ from benches.memory import cpu_seconds
 from benches.parts import LOOPBACK, PartError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 REQUEST_BYTES = 1024
@@ -54,6 +55,8 @@ class Target:
     """How many the load opens to it, a run each."""
     pid: int | None = None
     """Of the process that serves it, where its processor time is asked for."""
+    after: Callable[[], None] | None = None
+    """Called after each run."""
 
 
 def request_body() -> str:
