@@ -46,6 +46,7 @@ class _Snapshot(Collector):
         """Every family."""
         yield from _owner(self._agent)
         yield from _resources(self._agent)
+        yield from _pressures(self._agent)
         yield from _upstreams(self._agent)
         yield from _requests(self._agent)
         yield from _engine(self._agent)
@@ -96,6 +97,22 @@ def _resources(agent: Running) -> Iterator[Metric]:
         if value.utilization is not None:
             percent.add_metric((name,), value.utilization)
     yield from (enabled, free, total, percent, age, pressed)
+
+
+def _pressures(agent: Running) -> Iterator[Metric]:
+    """Only what is known just now: a load that cannot be read has no sample."""
+    load = _gauge("resource_owner_load_pct", "The owner's load, as attributed.", ("resource",))
+    threshold = _gauge("resource_pressure_threshold_pct", "Load that refuses work.", ("resource",))
+    minutes = _gauge("resource_calibrated_minutes", "Minutes observed to learn from.", ("resource",))
+    for name, view in agent.host.board.pressure_view.items():
+        for gauge, value in (
+            (load, view.load),
+            (threshold, view.threshold),
+            (minutes, view.calibrated_minutes),
+        ):
+            if value is not None:
+                gauge.add_metric((name,), value)
+    yield from (load, threshold, minutes)
 
 
 def _usable(agent: Running, resource: str, now: Instant) -> Ready[Capacity] | None:

@@ -174,7 +174,7 @@ def _upstream(agent: Running, upstream: UpstreamSettings, now: Instant, wall: Wa
         "held": counts.get(Phase.HELD, 0),
         "models": [],
         "listener": "unknown",
-        "unseenGpuWork": False,
+        "unseenGpuWork": name in agent.host.board.unseen_gpu_work,
         "priorityScheduling": upstream.priority_scheduling,
     }
 
@@ -212,14 +212,21 @@ def _resource(board: Board, resource: ResourceSettings, now: Instant) -> Documen
         "reason": None if why is None else why[:LONGEST_TEXT],
         **_figures(reading),
         "enabled": enabled,
-        "pressure": _pressure(board.pressure[resource.name]) if resource.type in GPU else None,
+        "pressure": _pressure(board, resource.name) if resource.type in GPU else None,
     }
 
 
-def _pressure(state: Pressure) -> Document:
+def _pressure(board: Board, resource: str) -> Document:
     """A load that only builds up still admits: for whoever reads the status that is clear."""
-    shown = Pressure.CLEAR if state is Pressure.BUILDING else state
-    return {"state": shown.value, "thresholdPercent": None, "calibratedMinutes": None}
+    state, view = board.pressure[resource], board.pressure_view.get(resource)
+    if view is None:
+        shown = Pressure.CLEAR if state is Pressure.BUILDING else state
+        return {"state": shown.value, "thresholdPercent": None, "calibratedMinutes": None}
+    return {
+        "state": view.shown,
+        "thresholdPercent": view.threshold,
+        "calibratedMinutes": view.calibrated_minutes,
+    }
 
 
 def _state(reading: Reading[Capacity], now: Instant, bound: float) -> tuple[str, str | None]:

@@ -30,7 +30,7 @@ from vacancy_agent.core.veto import Edge, Veto
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vacancy_agent.core.facts import Capacity, Presence, Reading, WallTime
+    from vacancy_agent.core.facts import Capacity, Percent, Presence, Reading, WallTime
     from vacancy_agent.core.settings import HostSettings
 
 T = TypeVar("T")
@@ -52,6 +52,22 @@ class Pressure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PressureView:
+    """What people are shown of a resource's pressure; the gate takes the refusal's words from it."""
+
+    shown: str
+    """off, suspended, unknown, calibrating, clear or engaged."""
+    threshold: Percent | None = None
+    """Load that engages; None: there is none yet, or no pressure is judged."""
+    calibrated_minutes: float | None = None
+    """Minutes observed towards a learned threshold; None where none is learned."""
+    load: Percent | None = None
+    """The owner's load as last read; None while it is unknown."""
+    why: str = ""
+    """Why it is unknown, suspended or off, for people."""
+
+
+@dataclass(frozen=True, slots=True)
 class Residency:
     """What an upstream showed of the model it holds (llamacpp: `/slots`)."""
 
@@ -69,6 +85,10 @@ class Board:
         """How many of the versions brought nothing but a capacity that was read again."""
         self.capacity: dict[str, Reading[Capacity]] = dict.fromkeys(settings.resources, NOT_TAKEN)
         self.pressure = {name: _default_pressure(res) for name, res in settings.resources.items()}
+        self.pressure_view: dict[str, PressureView] = {}
+        """By resource; one that is missing has nothing to show beyond its state."""
+        self.unseen_gpu_work: set[str] = set()
+        """Upstreams whose work ran while no process of their tree used a GPU."""
         self.residency: dict[str, Reading[Residency]] = {}
         self.presence: Reading[Presence] = NOT_TAKEN
         self.presence_sampled = False
@@ -133,8 +153,10 @@ class Board:
             self.version += 1
         return edge
 
-    def set_pressure(self, resource: str, state: Pressure) -> None:
-        """Write the judgement of the owner's load on a resource."""
+    def set_pressure(self, resource: str, state: Pressure, view: PressureView | None = None) -> None:
+        """Write the judgement of the owner's load on a resource, and what is shown of it."""
+        if view is not None:
+            self.pressure_view[resource] = view
         if self.pressure[resource] is not state:
             self.version += 1
             self.pressure[resource] = state
@@ -194,6 +216,8 @@ class Board:
             else _default_pressure(res)
             for n, res in settings.resources.items()
         }
+        self.pressure_view = {n: view for n, view in self.pressure_view.items() if n in kept}
+        self.unseen_gpu_work &= settings.upstreams.keys()
         self.residency = {
             n: r for n, r in self.residency.items() if settings.upstreams.get(n) == old.upstreams.get(n)
         }

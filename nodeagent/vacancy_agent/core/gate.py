@@ -158,7 +158,8 @@ def pressure(board: Board, resource: str) -> Refuse | None:
     if state is Pressure.ENGAGED:
         return Refuse(Reason.RESOURCE_PRESSURED, 30, {"resource": resource}, 5)
     if state is Pressure.UNKNOWN or state is Pressure.CALIBRATING:
-        return _unmeasured(resource, f"pressure is {state.value}")
+        view = board.pressure_view.get(resource)
+        return _unmeasured(resource, view.why if view and view.why else f"pressure is {state.value}")
     return None
 
 
