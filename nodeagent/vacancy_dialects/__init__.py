@@ -1,8 +1,10 @@
-"""PURE: route tables per dialect as data, matching, and how a stream of each says that it ended."""
+"""PURE: route tables per dialect as data, matching, model names, and how a stream says that it ended."""
 
 from __future__ import annotations
 
+from vacancy_dialects.asks import PromptAsk, RunnerAsk
 from vacancy_dialects.endings import EndWatch, needs_marker
+from vacancy_dialects.names import canonical_model
 from vacancy_dialects.registry import UnknownDialectError, table_for
 from vacancy_dialects.replies import MAX_REWRITTEN, ReplyUnreadableError, rewrite_reply
 from vacancy_dialects.routes import (
@@ -24,13 +26,16 @@ __all__ = [
     "EndMark",
     "EndWatch",
     "Match",
+    "PromptAsk",
     "QueryRule",
     "ReplyRule",
     "ReplyUnreadableError",
     "Route",
     "RouteClass",
     "RouteTable",
+    "RunnerAsk",
     "UnknownDialectError",
+    "canonical_model",
     "needs_marker",
     "rewrite_reply",
     "table_for",

@@ -101,7 +101,8 @@ class Route:
     every request, `relay_headers` and the top-level JSON keys `relay_fields` from every request that does not
     come with the gateway's `relay` token. `own_ids` marks a route that is pass-through for ids which this
     proxy handed to the same borrower and has the class of the row for any other id; the caller looks the id
-    up in `Match.params`.
+    up in `Match.params`. `judged_read` marks a pass-through route whose body names a model: it is judged like
+    work before it is forwarded, and is no work.
     """
 
     methods: tuple[str, ...]
@@ -113,6 +114,7 @@ class Route:
     reply: ReplyRule = ReplyRule.AS_IS
     background_refused: bool = False
     own_ids: bool = False
+    judged_read: bool = False
     strip_headers: frozenset[bytes] = frozenset()
     relay_headers: frozenset[bytes] = frozenset()
     relay_fields: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from vacancy_dialects import BodyShape, QueryRule, RouteClass
+from vacancy_dialects import BodyShape, PromptAsk, QueryRule, RouteClass, RunnerAsk
 from vacancy_edge import refusals
 from vacancy_edge.jsonbody import Top, cut_spans, read_object, walk
 from vacancy_edge.multipart import boundary_of, read_form
@@ -40,7 +40,9 @@ class Judged(msgspec.Struct, frozen=True):
     """What a body asks for. `forward` is None where the bytes are forwarded as they came.
 
     `model` None: the body names none, which stands for the server's own. `max_tokens` and `n` are for
-    accounting: None where the body does not say, or says it in a way that no server would take.
+    accounting: None where the body does not say, or says it in a way that no server would take. `cls` is
+    what the body turned out to ask for: an unload that is written as work is management. `runner` is there
+    for Ollama's work, `prompt` for ComfyUI's.
     """
 
     model: str | None = None
@@ -48,6 +50,9 @@ class Judged(msgspec.Struct, frozen=True):
     forward: bytes | None = None
     max_tokens: int | None = None
     n: int | None = None
+    cls: RouteClass = RouteClass.WORK
+    runner: RunnerAsk | None = None
+    prompt: PromptAsk | None = None
 
 
 _FORM_FIELDS: Final = frozenset({"model", "stream"})
