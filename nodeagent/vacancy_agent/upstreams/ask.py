@@ -25,6 +25,10 @@ class AskError(Exception):
     """The server did not give an answer that can be read; the message says why, for people."""
 
 
+class NoAnswerError(AskError):
+    """It took longer than we wait: the server may be at work on it all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One complete answer."""
@@ -66,21 +70,54 @@ class ServerClient:
         self._session = session
         self._headers = {"Authorization": f"Bearer {credential}"} if credential else {}
 
-    async def get(self, path: str) -> Answer:
-        """GET a path, whatever the status of the answer.
+    async def get(self, path: str, timeout: float | None = None) -> Answer:  # noqa: ASYNC109 - as below
+        """GET a path, whatever the status of the answer. `timeout` in seconds, else `DEADLINE_S`.
 
         Raises:
-            AskError: no answer within `DEADLINE_S`, or one above `MAX_ANSWER` bytes.
+            AskError: no answer in time, or one above `MAX_ANSWER` bytes.
         """
+        return await self.request("GET", path, timeout=timeout)
+
+    async def post(
+        self,
+        path: str,
+        json: object,
+        timeout: float | None = None,  # noqa: ASYNC109 - as below
+    ) -> Answer:
+        """POST a JSON body, whatever the status of the answer. `timeout` in seconds, else `DEADLINE_S`.
+
+        Raises:
+            AskError: no answer in time, or one above `MAX_ANSWER` bytes.
+        """
+        return await self.request("POST", path, json, timeout)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        json: object = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - a caller's own bound would hide which request it was
+    ) -> Answer:
+        """One request, whatever the status of the answer; `json` None: it has no body.
+
+        Raises:
+            AskError: no answer within `timeout` seconds (else `DEADLINE_S`), or one above `MAX_ANSWER` bytes.
+        """
+        seconds = DEADLINE_S if timeout is None else timeout
         try:
-            async with self._session.get(
-                self._base + path, headers=self._headers, allow_redirects=False
+            async with self._session.request(
+                method,
+                self._base + path,
+                json=json,
+                headers=self._headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds),
             ) as response:
                 return Answer(response.status, await _bounded(response))
         except TimeoutError as error:
-            raise AskError(f"no answer to GET {path} within {DEADLINE_S:.0f} s") from error
+            raise NoAnswerError(f"no answer to {method} {path} within {seconds:g} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise AskError(f"GET {path}: {error or type(error).__name__}") from error
+            raise AskError(f"{method} {path}: {error or type(error).__name__}") from error
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
