@@ -16,7 +16,7 @@ from vacancy_agent.clock import SystemClock
 from vacancy_agent.store.state import StateDir
 from vacancy_agent.wiring.agent import Agent
 from vacancy_agent.wiring.api_server import ApiServer
-from vacancy_agent.wiring.config import alone
+from vacancy_agent.wiring.contract import alone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -31,7 +31,7 @@ async def test_the_whole_agents_status_has_the_contracts_shape(lent: Lender):
         while len((status := await lent.status())["conditions"]) < 3:  # noqa: ASYNC110 - asked over a socket
             await asyncio.sleep(0.02)
     assert AgentStatus.model_validate(status["agent"]).model_dump(by_alias=True) == status["agent"]
-    assert status["agent"]["configDigest"] == lent.agent.config.document.digest
+    assert status["agent"]["configDigest"] == lent.agent.config.digest
     assert {c["type"]: c["status"] for c in status["conditions"]} == {
         "ConfigApplied": "True",
         "Lendable": "True",

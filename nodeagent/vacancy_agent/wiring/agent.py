@@ -163,7 +163,7 @@ class Agent:
     @property
     def config_digest(self) -> str | None:
         """Digest of the configuration that runs."""
-        return self.config.document.digest
+        return self.config.digest
 
     @property
     def reclaims(self) -> Mapping[str, PublishPhase]:
@@ -259,7 +259,7 @@ class Agent:
         self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
         self._refused = []
         await self._listen()
-        self._tell("configuration applied", digest=config.document.digest[:12], was=old.document.digest[:12])
+        self._tell("configuration applied", digest=config.digest[:12], was=old.digest[:12])
 
     def refuse_config(self, errors: list[str]) -> None:
         """A new configuration is wrong: the old one stays, and every error is named."""

@@ -1,24 +1,22 @@
-"""A manifest in a file becomes the configuration of an agent that runs alone."""
+"""What an agent runs by, and the manifest file that it comes from.
+
+The contract's models are not imported here: pydantic and PyYAML with them take a quarter of the memory of an
+agent that has nothing to do, for an answer that is needed once (`wiring.contract`, `wiring.contract_apart`).
+"""
 
 from __future__ import annotations
 
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from vacancy_agent import translate
-from vacancy_agent.translate import LISTEN_ALONE
-from vacancy_api.agent_config import AgentConfig, TokenDigest, build_agent_config
-from vacancy_api.manifest import load_manifest
-from vacancy_api.problems import ContractInvalid
-from vacancy_api.yaml_document import MAX_BYTES
-from vacancy_dialects import UnknownDialectError, table_for
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vacancy_agent.core.settings import AccessSettings, Dialect, HostSettings, Limits
-    from vacancy_agent.store.state import Tokens
+    from vacancy_agent.core.settings import AccessSettings, HostSettings, Limits
+
+MOST_BYTES: Final = 256 << 10
+"""Of a manifest; the contract's own bound (`vacancy_api.yaml_document`), which a test compares."""
 
 
 class RefusedError(Exception):
@@ -29,62 +27,33 @@ class RefusedError(Exception):
         self.errors = errors
 
 
+class Token(NamedTuple):
+    """A token that the agent accepts, known by its digest only; as the border takes it."""
+
+    name: str
+    scopes: tuple[str, ...]
+    sha256: str
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """What an agent runs by."""
 
-    document: AgentConfig
+    digest: str
+    """Of the document that it was made from."""
     host: HostSettings
     access: AccessSettings
     limits: Limits
-    local_tokens: tuple[TokenDigest, ...] = ()
+    tokens: tuple[Token, ...]
+    document: str
+    """That document as JSON, without the digests of its tokens: for people."""
+    local_tokens: tuple[Token, ...] = ()
     """Tokens of this machine, which no cluster can take away."""
 
     @property
-    def token_entries(self) -> list[tuple[str, list[str], str]]:
-        """Tokens as the border takes them: name, scopes, digest."""
-        tokens = (*self.document.tokens, *self.local_tokens)
-        return [(token.name, list(token.scopes), token.sha256) for token in tokens]
-
-
-def alone(manifest: Path | bytes, tokens: Tokens) -> Configuration:
-    """Read a manifest, given by its path or its content, for an agent without a cluster.
-
-    Raises:
-        RefusedError: with everything that is wrong with it.
-    """
-    digests = [
-        TokenDigest.of("borrow", ["borrow"], tokens.borrow),
-        TokenDigest.of("read", ["read"], tokens.read),
-        TokenDigest.of("admin", ["admin"], tokens.admin),
-    ]
-    try:
-        host = load_manifest(manifest)
-        return configuration(build_agent_config(host, digests, default_listen=LISTEN_ALONE))
-    except ContractInvalid as error:
-        raise RefusedError([str(one) for one in error.errors]) from error
-
-
-def configuration(document: AgentConfig) -> Configuration:
-    """Translate a configuration document.
-
-    Raises:
-        RefusedError: it is valid, but asks for what this version of the agent does not do.
-    """
-    settings = translate.host_settings(document.spec)
-    errors = [
-        f"spec.upstreams[{index}].dialect: {upstream.dialect} is not served by this version yet"
-        for index, upstream in enumerate(settings.upstreams.values())
-        if not _served(upstream.dialect)
-    ]
-    if errors:
-        raise RefusedError(errors)
-    return Configuration(
-        document,
-        settings,
-        translate.access_settings(document.spec.access),
-        translate.limits(document.spec.limits),
-    )
+    def token_entries(self) -> tuple[Token, ...]:
+        """Every token that is accepted."""
+        return (*self.tokens, *self.local_tokens)
 
 
 def content_of(manifest: Path) -> bytes:
@@ -95,7 +64,7 @@ def content_of(manifest: Path) -> bytes:
     """
     try:
         with manifest.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+            return file.read(MOST_BYTES + 1)
     except OSError as error:
         raise RefusedError([f"cannot be read: {error.strerror or error}"]) from error
 
@@ -118,11 +87,3 @@ def why_unreadable(manifest: Path) -> str | None:
     except RefusedError as error:
         return "; ".join(error.errors)
     return None
-
-
-def _served(dialect: Dialect) -> bool:
-    try:
-        table_for(dialect.value)
-    except UnknownDialectError:
-        return False
-    return True

@@ -23,7 +23,8 @@ from vacancy_agent.wiring import secret_files
 from vacancy_agent.wiring import tell as log
 from vacancy_agent.wiring.agent import Agent
 from vacancy_agent.wiring.api_server import ApiServer
-from vacancy_agent.wiring.config import RefusedError, configuration
+from vacancy_agent.wiring.config import RefusedError
+from vacancy_agent.wiring.contract import configuration, tokens_of
 from vacancy_agent.wiring.main import StartError, on_signals, process
 from vacancy_api.agent_config import AgentConfigInvalid, TokenDigest, build_agent_config, parse_agent_config
 from vacancy_api.lending_host import LendingHost
@@ -64,8 +65,12 @@ def main(join: Path, state_dir: Path | None, *, quiet: bool = False) -> int:
 class Joined:
     """The agent, as its membership sees it (`cluster.member.Joining`)."""
 
-    def __init__(self, agent: Agent, state: StateDir, local: Local, tell: Tell) -> None:
+    def __init__(
+        self, agent: Agent, document: AgentConfig | None, state: StateDir, local: Local, tell: Tell
+    ) -> None:
+        """`document` is what `agent` runs; None: it idles."""
         self._agent = agent
+        self._document = document
         self._state = state
         self._local = local
         self._tell = tell
@@ -73,8 +78,7 @@ class Joined:
     @property
     def document(self) -> AgentConfig | None:
         """What runs; None: idle."""
-        config = self._agent.config
-        return None if self._local.is_idle(config) else config.document
+        return self._document
 
     async def run_by(self, document: AgentConfig, text: str) -> list[str]:
         """Run it and keep it for the next start; returns why not, a line each with its path."""
@@ -89,6 +93,7 @@ class Joined:
             await self._agent.apply(config)
         except StoreError as error:
             return [str(error)]
+        self._document = document
         await self._keep(text)
         return []
 
@@ -96,6 +101,7 @@ class Joined:
         """Lend nothing, and start idle the next time."""
         self._tell("idle", why=why)
         await self._agent.apply(self._local.idle)
+        self._document = None
         self.waiting()
         await self._keep("")
 
@@ -144,26 +150,24 @@ class Local:
 
     def __init__(self, identity: Identity, tokens: Tokens) -> None:
         self._identity = identity
-        self._tokens = (
-            TokenDigest.of("local/read", ["read"], tokens.read),
-            TokenDigest.of("local/admin", ["admin"], tokens.admin),
+        self._tokens = tokens_of(
+            (
+                TokenDigest.of("local/read", ["read"], tokens.read),
+                TokenDigest.of("local/admin", ["admin"], tokens.admin),
+            )
         )
         self.idle = self.completed(configuration(_nothing_lent(identity)))
-
-    def is_idle(self, config: Configuration) -> bool:
-        """Whether this is what runs where there is no configuration."""
-        return config is self.idle
 
     def completed(self, config: Configuration) -> Configuration:
         """With the tokens of this machine."""
         return replace(config, local_tokens=self._tokens)
 
-    def last(self, state: StateDir, tell: Tell) -> Configuration:
-        """What ran last; the idle configuration where there is nothing that can be run."""
+    def last(self, state: StateDir, tell: Tell) -> tuple[Configuration, AgentConfig | None]:
+        """What ran last, and its document; idle, and None, where there is nothing that can be run."""
         try:
             content = state.load_config()
             if not content:
-                return self.idle
+                return self.idle, None
             document = parse_agent_config(content.decode())
             config = self.completed(configuration(document))
             errors = secret_files.problems(config, state)
@@ -173,9 +177,9 @@ class Local:
         except (StoreError, AgentConfigInvalid, RefusedError, UnicodeDecodeError) as error:
             errors = [str(error)]
         if not errors:
-            return config
+            return config, document
         tell("last configuration cannot be run", errors=" | ".join(errors))
-        return self.idle
+        return self.idle, None
 
 
 def _nothing_lent(identity: Identity) -> AgentConfig:
@@ -193,10 +197,11 @@ class JoinedAgent:
 
     def __init__(self, identity: Identity, state: StateDir, clock: Clock, tell: Journalist) -> None:
         local = Local(identity, state.tokens())
-        self.agent = Agent(local.last(state, tell), state, clock, tell)
+        config, document = local.last(state, tell)
+        self.agent = Agent(config, state, clock, tell)
         self.api = ApiServer(self.agent, state)
         self.agent.api = self.api
-        self.joined = Joined(self.agent, state, local, tell)
+        self.joined = Joined(self.agent, document, state, local, tell)
         self._member = Member(self.joined, identity, state.path / "secrets", clock, tell)
         self.agent.condition_changed = self._member.nudge
 

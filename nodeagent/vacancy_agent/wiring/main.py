@@ -18,7 +18,8 @@ from vacancy_agent.wiring import secret_files
 from vacancy_agent.wiring import tell as log
 from vacancy_agent.wiring.agent import Agent
 from vacancy_agent.wiring.api_server import ApiServer
-from vacancy_agent.wiring.config import RefusedError, alone, content_of
+from vacancy_agent.wiring.config import RefusedError, content_of
+from vacancy_agent.wiring.contract_apart import JudgeError, judge
 from vacancy_agent.wiring.reload import Reload
 
 if TYPE_CHECKING:
@@ -102,10 +103,12 @@ def loop_run(work: Coroutine[Any, Any, None]) -> None:
 def _load(manifest: Path, state: StateDir, tokens: Tokens) -> tuple[bytes, Configuration]:
     try:
         content = content_of(manifest)
-        config = alone(content, tokens)
+        config = judge(content, tokens)
         errors = secret_files.problems(config, state)
     except RefusedError as error:
         errors = error.errors
+    except JudgeError as error:
+        raise StartError([f"{manifest}: {error}"], input_is_wrong=False) from error
     if errors:
         raise StartError([f"{manifest}: {one}" for one in errors], input_is_wrong=True)
     return content, config

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.wiring import secret_files
-from vacancy_agent.wiring.config import RefusedError, alone, content_again, why_unreadable
+from vacancy_agent.wiring.config import RefusedError, content_again, why_unreadable
+from vacancy_agent.wiring.contract_apart import JudgeError, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,10 +76,13 @@ class Reload:
         if content is not None and (asked or content != self._content):
             self._content, self._waiting = content, None
             try:
-                # Beside the loop: a page of YAML takes longer than a stream should wait.
-                self._waiting = await asyncio.to_thread(alone, content, self.tokens)
+                # Beside the loop: it takes as long as Python takes to start.
+                self._waiting = await asyncio.to_thread(judge, content, self.tokens)
             except RefusedError as error:
                 agent.refuse_config(error.errors)
+            except JudgeError as error:
+                agent.refuse_config([str(error)])
+                self._content = b""  # so that it is judged at the next look
         if self._waiting is not None:
             await self._apply(agent, self._waiting)
 

@@ -12,12 +12,14 @@ from standins.agents import manifest
 from standins.certificates import write_certificate
 from vacancy_agent.store.state import StateDir, Tokens
 from vacancy_agent.wiring import secret_files
-from vacancy_agent.wiring.config import Configuration, alone
+from vacancy_agent.wiring.contract import alone
 from vacancy_agent.wiring.secret_files import CertificateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from vacancy_agent.wiring.config import Configuration
 
 
 @pytest.fixture
