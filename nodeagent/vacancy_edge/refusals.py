@@ -147,11 +147,11 @@ def helper_lost(detail: str) -> Refusal:
     )
 
 
-def tunnel_cap(cap: int) -> Refusal:
+def tunnel_cap() -> Refusal:
     """503: as many WebSockets as allowed."""
     return Refusal(
         Reason.TUNNEL_CAP,
-        f"{cap} WebSocket connections are open here, the limit (maxTunnels). Close one, or try later.",
+        "As many WebSocket connections are open here as may be (maxTunnels). Close one, or try later.",
         SOON_AFTER,
     )
 
@@ -162,6 +162,8 @@ def of_fault(fault: ProtocolFault, detail: str, *, max_body: int) -> Refusal:
         return body_too_large(max_body)
     if fault is ProtocolFault.BUDGET:
         return buffer_budget()
+    if fault is ProtocolFault.TUNNEL_CAP:
+        return tunnel_cap()
     worded = _WORDED.get(fault)
     if worded is not None:
         return worded(detail)

@@ -29,9 +29,8 @@ Framing is refused rather than interpreted: what is accepted has one reading, an
 reply is either complete on the wire or visibly cut (the client's connection is reset); a connection to an
 upstream is either provably at a message boundary or closed.
 
-An Upgrade is treated as a plain request without its Upgrade field. A tunnel would be a fourth thing the
-application can do with a head, beside `respond`, `collect_body` and `forward`: both connections would hand
-their transports to it and forget them.
+A WebSocket's handshake is a fourth thing: `Exchange.tunnel` (`tunnel.py`), where `tunnel_client.py` and
+`tunnel_link.py` are the two ends. Any other Upgrade is treated as a plain request without its Upgrade field.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from vacancy_http.faults import Ending, ProtocolFault, VacancyHttpError
 from vacancy_http.limits import ListenerLimits, UpstreamLimits
 from vacancy_http.reply import Reply, ResponseHead
 from vacancy_http.server import Counters, Listener
+from vacancy_http.tunnel_handshake import asks_for_websocket, handshake_fault
 from vacancy_http.upstream import Upstream
 
 __all__ = [
@@ -60,4 +60,6 @@ __all__ = [
     "Upstream",
     "UpstreamLimits",
     "VacancyHttpError",
+    "asks_for_websocket",
+    "handshake_fault",
 ]

@@ -34,7 +34,7 @@ class Application(Protocol):
         """Word the answer to an error the engine found; `detail` is a sentence for people."""
 
     def head_received(self, x: Exchange, /) -> None:
-        """A head came: exactly one of `respond`, `collect_body` or, without a body, `forward` follows."""
+        """A head came: one of `respond`, `collect_body`, or without a body `forward` or `tunnel` follows."""
 
     def body_received(self, x: Exchange, /) -> None:
         """`x.body` is complete. `respond` or `forward`, now or, while `x.alive`, later."""

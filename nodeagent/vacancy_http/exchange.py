@@ -19,12 +19,12 @@ from vacancy_http.exchange_base import (
     FORWARDED,
     JUDGING,
     STREAMING,
-    ExchangeBase,
 )
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
 from vacancy_http.headers import request_head
 from vacancy_http.response_parser import WITH_LOCATION
 from vacancy_http.states import IllegalTransitionError
+from vacancy_http.tunnel import Tunnelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ MAX_WHOLE = 1 << 20
 """Bytes of a reply that is read whole before it is answered."""
 
 
-class Exchange(ExchangeBase):
+class Exchange(Tunnelled):
     """One request and its reply; its attributes are explained at `ExchangeBase`."""
 
     __slots__ = ()

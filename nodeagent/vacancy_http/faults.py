@@ -15,6 +15,8 @@ class Ending(StrEnum):
     UPSTREAM_DIED = "upstream_died"  # after bytes of the request were sent, before the reply was whole
     UPSTREAM_INVALID = "upstream_invalid"
     UPSTREAM_TIMEOUT = "upstream_timeout"
+    TUNNEL_ENDED = "tunnel_ended"  # the upstream closed an open tunnel
+    TUNNEL_IDLE = "tunnel_idle"  # nothing went either way for too long
     CANCELLED = "cancelled"
     ANSWERED = "answered"  # a reply of our own; nothing was forwarded
 
@@ -30,6 +32,7 @@ class ProtocolFault(StrEnum):
     HEAD_TOO_LARGE = "head_too_large"
     BODY_TOO_LARGE = "body_too_large"
     BUDGET = "budget"
+    TUNNEL_CAP = "tunnel_cap"
     UPSTREAM_UNREACHABLE = "upstream_unreachable"
     UPSTREAM_INVALID = "upstream_invalid"
     UPSTREAM_TIMEOUT = "upstream_timeout"
@@ -48,6 +51,7 @@ _STATUS = {
     ProtocolFault.HEAD_TOO_LARGE: 431,
     ProtocolFault.BODY_TOO_LARGE: 413,
     ProtocolFault.BUDGET: 503,
+    ProtocolFault.TUNNEL_CAP: 503,
     ProtocolFault.UPSTREAM_UNREACHABLE: 503,
     ProtocolFault.UPSTREAM_INVALID: 502,
     ProtocolFault.UPSTREAM_TIMEOUT: 504,

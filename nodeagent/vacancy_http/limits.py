@@ -20,6 +20,9 @@ class ListenerLimits:
         max_head_bytes: bytes of a request head, final empty line included.
         max_headers: fields of a request head.
         max_body_bytes: bytes of a collected body; twice as much of a refused one is read and dropped.
+        max_tunnels: open tunnels, those whose upstream has not answered yet included.
+        tunnel_idle_s: seconds in which nothing goes through a tunnel, either way; also those in which the
+            upstream has to answer.
     """
 
     header_read_s: float = 10.0
@@ -31,6 +34,8 @@ class ListenerLimits:
     max_head_bytes: int = 65536
     max_headers: int = 100
     max_body_bytes: int = 64 << 20
+    max_tunnels: int = 16
+    tunnel_idle_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)

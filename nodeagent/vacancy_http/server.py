@@ -31,6 +31,7 @@ class Counters:
     turned_away: int = 0  # found no room
     requests: int = 0
     malformed: int = 0  # heads refused, too large and too late ones included
+    tunnels: int = 0  # open now, those whose upstream has not answered yet included
 
 
 class Listener:

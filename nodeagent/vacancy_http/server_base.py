@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vacancy_http.exchange import Exchange
     from vacancy_http.server import Listener
 
-IDLE, HEAD, BODY, REPLY, DRAIN, LINGER, CLOSING, CLOSED = Connection
+IDLE, HEAD, BODY, REPLY, DRAIN, LINGER, TUNNEL, CLOSING, CLOSED = Connection
 RESTING = frozenset({IDLE, HEAD, LINGER})  # owe nobody anything
 EVICTABLE = RESTING | {DRAIN, CLOSING}
 """Have had their reply, or have not asked for one. Without DRAIN and CLOSING, clients without a token that

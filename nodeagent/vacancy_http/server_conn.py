@@ -18,8 +18,8 @@ from vacancy_http.head_check import check_partial
 from vacancy_http.head_memo import end_of_digits
 from vacancy_http.reply import reply_bytes
 from vacancy_http.request_parser import read_request_head
-from vacancy_http.server_base import BODY, CLOSING, DRAIN, HEAD, IDLE, LINGER, REPLY
-from vacancy_http.server_body import BodyReader
+from vacancy_http.server_base import BODY, CLOSING, DRAIN, HEAD, IDLE, LINGER, REPLY, TUNNEL
+from vacancy_http.tunnel_client import TunnelClient
 from vacancy_http.wheel import NEVER
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _DIGITS = 32  # bytes by which two heads that are remembered as one can differ, 
 _CLOSE_LINE = b"connection: close\r\n"
 
 
-class ServerConnection(BodyReader):
+class ServerConnection(TunnelClient):
     """One connection of a client."""
 
     __slots__ = ("_heads", "_known", "_pumping", "_served")
@@ -71,6 +71,8 @@ class ServerConnection(BodyReader):
             if decoding and self.state is state:
                 self._pause()  # a full socket would be read on for megabytes, and chunks cost time
                 self.wheel.loop.call_soon(self._go_on)
+        elif state is TUNNEL:
+            self._tunnelled(data)
 
     def resume_writing(self) -> None:
         """The client takes more; heads that waited for that are taken."""

@@ -27,8 +27,9 @@ class Connection(IntEnum):
     LINGER = (
         5  # replied and no more requests: what still comes is dropped, so that the reply is not reset away
     )
-    CLOSING = 6  # what is written still leaves
-    CLOSED = 7
+    TUNNEL = 6  # bytes go both ways, unread
+    CLOSING = 7  # what is written still leaves
+    CLOSED = 8
 
 
 class Phase(IntEnum):
@@ -49,7 +50,9 @@ class Link(IntEnum):
     IDLE = 1  # in the pool
     HEAD = 2  # request given, head of the response awaited
     BODY = 3  # body of the response
-    CLOSED = 4
+    TUNNEL = 4  # bytes go both ways, unread
+    FLUSHING = 5  # a tunnel is over, and what was written still leaves
+    CLOSED = 6
 
 
 CONNECTION_NEXT: tuple[frozenset[Connection], ...] = (
@@ -72,12 +75,14 @@ CONNECTION_NEXT: tuple[frozenset[Connection], ...] = (
             Connection.BODY,
             Connection.DRAIN,
             Connection.LINGER,
+            Connection.TUNNEL,
             Connection.CLOSING,
             Connection.CLOSED,
         },
     ),  # REPLY
     frozenset({Connection.IDLE, Connection.LINGER, Connection.CLOSING, Connection.CLOSED}),  # DRAIN
     frozenset({Connection.CLOSING, Connection.CLOSED}),  # LINGER
+    frozenset({Connection.CLOSING, Connection.CLOSED}),  # TUNNEL
     frozenset({Connection.CLOSED}),  # CLOSING
     frozenset(),  # CLOSED
 )
@@ -94,7 +99,9 @@ PHASE_NEXT: tuple[frozenset[Phase], ...] = (
 LINK_NEXT: tuple[frozenset[Link], ...] = (
     frozenset({Link.HEAD, Link.CLOSED}),  # CONNECTING
     frozenset({Link.HEAD, Link.CLOSED}),  # IDLE
-    frozenset({Link.BODY, Link.IDLE, Link.CLOSED}),  # HEAD
+    frozenset({Link.BODY, Link.IDLE, Link.TUNNEL, Link.CLOSED}),  # HEAD
     frozenset({Link.IDLE, Link.CLOSED}),  # BODY
+    frozenset({Link.FLUSHING, Link.CLOSED}),  # TUNNEL
+    frozenset({Link.CLOSED}),  # FLUSHING
     frozenset(),  # CLOSED
 )

@@ -108,6 +108,10 @@ class Upstream:
         """Give `x` to a new connection."""
         link = UpstreamConnection(self, wheel, x)
         x.link = link
+        self.connect(link)
+
+    def connect(self, link: UpstreamConnection) -> None:
+        """Make the connection of `link`."""
         self._opening[link] = asyncio.get_running_loop().create_task(self._connect(link))
 
     def put_back(self, link: UpstreamConnection) -> bool:

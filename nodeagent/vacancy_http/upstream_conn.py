@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vacancy_http.exchange import Exchange
     from vacancy_http.upstream import Upstream
 
-CONNECTING, IDLE, HEAD, BODY, CLOSED = Link
+CONNECTING, IDLE, HEAD, BODY, TUNNEL, FLUSHING, CLOSED = Link
 _HEAD_END = b"\r\n\r\n"
 _MAX_HEAD = 65536  # bytes; of all interim responses and the final head together
 _SLICE = 256 << 10  # bytes of a large body that are written at once
@@ -101,7 +101,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def pause(self) -> None:
         """Read no more until `resume`: the client does not take what is there."""
-        if not self._paused and self.state in {HEAD, BODY}:
+        if not self._paused and self.state in {HEAD, BODY, TUNNEL}:
             self._paused = True
             self.transport.pause_reading()
 
@@ -256,16 +256,24 @@ class UpstreamConnection(asyncio.Protocol):
             if end < 0:
                 self._buffer = data
                 return
-            head = parse_response_head(data[: end + 4], x.method, self._upstream.heads)
+            raw = data[: end + 4]
+            head = parse_response_head(raw, x.method, self._upstream.heads)
             if head.source.before:
                 self._upstream.plain = head.source
             data = data[end + 4 :]
             if head.status >= _OK:
                 break
             if head.status == _SWITCHING:
-                raise MalformedError("the upstream switches protocols unasked")
+                self._buffer = b""
+                self._switched(x, head, raw, data)
+                return
         self._buffer = b""
         self._first(x, head, data)
+
+    def _switched(self, x: Exchange, head: ParsedResponse, raw: bytes, data: bytes) -> None:
+        """A 101 came, as `raw`, and `data` behind it."""
+        del x, head, raw, data
+        raise MalformedError("the upstream switches protocols unasked")
 
     def _first(self, x: Exchange, head: ParsedResponse, data: bytes) -> None:
         """The head is complete; `data` came behind it."""

@@ -239,6 +239,9 @@ class FakeUpstream(Upstream):
     def open(self, x: Exchange, wheel: Wheel) -> None:
         link = UpstreamConnection(self, wheel, x)
         x.link = link
+        self.connect(link)
+
+    def connect(self, link: UpstreamConnection) -> None:
         self.links.append(link)
         if self.waits:
             return

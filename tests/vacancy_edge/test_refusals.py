@@ -35,7 +35,7 @@ from vacancy_http.faults import ProtocolFault
         (refusals.upstream_unavailable("x"), Reason.UPSTREAM_UNAVAILABLE, ["x"]),
         (refusals.buffer_budget(), Reason.BUFFER_BUDGET, ["maxBufferedBodyMiB"]),
         (refusals.helper_lost("its reader died"), Reason.BUFFER_BUDGET, ["its reader died", "4 MiB"]),
-        (refusals.tunnel_cap(16), Reason.TUNNEL_CAP, ["16", "maxTunnels"]),
+        (refusals.tunnel_cap(), Reason.TUNNEL_CAP, ["maxTunnels"]),
     ],
     ids=lambda value: value.name if isinstance(value, Reason) else "",
 )

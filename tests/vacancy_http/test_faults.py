@@ -11,6 +11,7 @@ def test_every_fault_has_its_status() -> None:
         ProtocolFault.HEAD_TOO_LARGE: 431,
         ProtocolFault.BODY_TOO_LARGE: 413,
         ProtocolFault.BUDGET: 503,
+        ProtocolFault.TUNNEL_CAP: 503,
         ProtocolFault.UPSTREAM_UNREACHABLE: 503,
         ProtocolFault.UPSTREAM_INVALID: 502,
         ProtocolFault.UPSTREAM_TIMEOUT: 504,

@@ -2,7 +2,8 @@
 
 A terminal reply is proof: its framing is complete and, for an event stream, its end marker was seen (servers
 send headers before the first token, so a clean end alone is not success). A request of which no byte reached
-the upstream never became work. Everything else proves nothing, and the job is held.
+the upstream never became work. Everything else proves nothing, and the job is held: also the orderly end of a
+WebSocket, since nobody reads in it what the server still does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ OUTCOME: dict[Ending, Outcome] = {
     Ending.COMPLETE: Outcome.COMPLETED,
     Ending.CLIENT_GONE: Outcome.CLIENT_CLOSED,
     Ending.CLIENT_STALLED: Outcome.CLIENT_CLOSED,
+    Ending.TUNNEL_ENDED: Outcome.COMPLETED,
+    Ending.TUNNEL_IDLE: Outcome.CANCELLED,
     Ending.CANCELLED: Outcome.CANCELLED,
     Ending.UPSTREAM_UNREACHABLE: Outcome.FAILED,
     Ending.UPSTREAM_DIED: Outcome.FAILED,
@@ -26,6 +29,8 @@ WHY_HELD: dict[Ending, str] = {
     Ending.COMPLETE: "the stream ended without its end marker",
     Ending.CLIENT_GONE: "the borrower left before the reply was complete",
     Ending.CLIENT_STALLED: "the borrower stopped reading the reply",
+    Ending.TUNNEL_ENDED: "a WebSocket that is closed does not show that its work has ended",
+    Ending.TUNNEL_IDLE: "nothing came through the WebSocket for too long",
     Ending.CANCELLED: "this host took it back before its reply was complete",
     Ending.UPSTREAM_DIED: "the upstream closed the connection before its reply was complete",
     Ending.UPSTREAM_INVALID: "the upstream's reply could not be read",

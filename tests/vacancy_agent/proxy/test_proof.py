@@ -28,9 +28,9 @@ def test_every_reason_to_hold_is_a_sentence_of_its_own() -> None:
 
 @pytest.mark.parametrize("ending", list(Ending))
 @pytest.mark.parametrize("missing", [False, True])
-def test_a_success_is_a_whole_reply_alone(ending: Ending, missing: bool) -> None:
+def test_a_success_is_a_whole_reply_or_a_tunnel_that_the_server_closed(ending: Ending, missing: bool) -> None:
     success = outcome(ending, marker_missing=missing) is Outcome.COMPLETED
-    assert success is (ending is Ending.COMPLETE and not missing)
+    assert success is (ending is Ending.TUNNEL_ENDED or (ending is Ending.COMPLETE and not missing))
 
 
 @pytest.mark.parametrize(
