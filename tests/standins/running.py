@@ -37,6 +37,7 @@ class StillAgent:
     missing: list[str] = field(default_factory=list)
     used: dict[str, Usage] = field(default_factory=dict)
     published: dict[str, PublishPhase] = field(default_factory=dict)
+    unloaded: dict[str, tuple[bool | None, str]] = field(default_factory=dict)
     engine: dict[str, Counters] = field(default_factory=dict)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
 

@@ -128,13 +128,16 @@ def _upstreams(agent: Running) -> Iterator[Metric]:
     lends = _gauge("lendable", "1 while a request would be admitted, own work aside.", ("upstream",))
     bound = _gauge("proxy_bound", "1 while the upstream's proxy listens.", ("upstream",))
     work = _gauge("active_work", "Jobs in the admission ledger.", ("upstream", "phase"))
+    gave = _gauge("reclaimed", "1 if it showed that it let go when last asked to unload.", ("upstream",))
     counts = host.ledger.counts()
     for name in host.board.settings.upstreams:
         lends.add_metric((name,), float(agent.bound(name) and lendable(host.board, name, now, wall).yes))
         bound.add_metric((name,), float(agent.bound(name)))
         for phase in LIVE:
             work.add_metric((name, phase.value), counts.get(name, {}).get(phase, 0))
-    yield from (lends, bound, work)
+        if (shown := agent.unloaded.get(name, (None, ""))[0]) is not None:
+            gave.add_metric((name,), float(shown))
+    yield from (lends, bound, work, gave)
 
 
 def _requests(agent: Running) -> Iterator[Metric]:

@@ -184,7 +184,10 @@ def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
     if published is None:
         return {"residency": {}, "reclaim": None}
     since = rfc3339(type(wall)(wall - (now - published.at)))
-    return {"residency": {}, "reclaim": {"phase": published.phase.value, "since": since}}
+    reclaim: Document = {"phase": published.phase.value, "since": since}
+    if (unloaded := agent.unloaded.get(name)) is not None:
+        reclaim["unload"] = {"shown": unloaded[0], "why": unloaded[1][:LONGEST_TEXT]}
+    return {"residency": {}, "reclaim": reclaim}
 
 
 def _server(upstream: UpstreamSettings, unreachable: Mapping[str, str | None]) -> Document:

@@ -33,6 +33,14 @@ class Running(Protocol):
         """The last decision of each upstream's reclaim."""
         ...
 
+    @property
+    def unloaded(self) -> Mapping[str, tuple[bool | None, str]]:
+        """By upstream whether it showed that it let go (None: it is being asked), and what was seen last.
+
+        One that was never asked to unload is missing.
+        """
+        ...
+
     def bound(self, upstream: str) -> bool:
         """Whether the upstream's proxy listens."""
         ...

@@ -130,21 +130,26 @@ _HINT_MISSING = (
 )
 
 
-def reclaimed_finding(claims: Mapping[str, bool]) -> Finding | None:
-    """`Reclaimed`: what the upstreams showed after they were asked to unload.
+def reclaimed_finding(claims: Mapping[str, bool | None]) -> Finding | None:
+    """`Reclaimed`: what the upstreams showed when they were last asked to unload.
 
     Args:
-        claims: by upstream what `ReportReclaimed` said last; an upstream that was never asked is missing.
+        claims: by upstream whether it showed that it let go, None while it is being asked; an upstream that
+            was never asked is missing.
 
     Returns:
         None while no upstream was asked: nothing is claimed.
     """
     if not claims:
         return None
-    missing = sorted(name for name, shown in claims.items() if not shown)
+    missing = sorted(name for name, shown in claims.items() if shown is False)
     if missing:
-        message = f"not shown to have unloaded: {', '.join(missing)}"
+        message = f"asked to unload, and not shown to have let go of its memory: {', '.join(missing)}"
         return Finding(ConditionType.RECLAIMED, Status.FALSE, "UnloadNotConfirmed", message)
+    asked = sorted(name for name, shown in claims.items() if shown is None)
+    if asked:
+        message = f"asked to unload just now: {', '.join(asked)}"
+        return Finding(ConditionType.RECLAIMED, Status.UNKNOWN, "Unloading", message)
     return Finding(ConditionType.RECLAIMED, Status.TRUE, "Reclaimed", "every upstream showed that it let go")
 
 

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 from vacancy_agent.core import gate
 from vacancy_agent.core.board import Pressure
 from vacancy_agent.core.effects import ReopenAdmission
-from vacancy_agent.core.reclaim_upstream import UpstreamReclaim, Work
+from vacancy_agent.core.reclaim_upstream import Unloading, UpstreamReclaim, Work
 from vacancy_agent.core.settings import OwnerScope
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from vacancy_agent.core.board import Board
     from vacancy_agent.core.effects import Effect, Effects
@@ -105,6 +105,17 @@ class Reclaims:
         """The runner's report on an `Unload`."""
         machine = self.machines.get(upstream)
         return () if machine is None else machine.unload_result(attempt, now, shown=shown)
+
+    def claims(self) -> Mapping[str, bool | None]:
+        """By upstream whether it showed that it let go when it was asked last; None: it is being asked.
+
+        One that was never asked is missing. A new attempt does not take a `False` back before it succeeds.
+        """
+        return {
+            name: None if machine.unloading is not Unloading.IDLE and machine.claim else machine.claim
+            for name, machine in self.machines.items()
+            if machine.unloading is not Unloading.IDLE or machine.claim is not None
+        }
 
     def reconfigure(self, settings: HostSettings) -> Effects:
         """Take over new settings; a reclaim under way keeps its deadline, that of a gone upstream ends."""

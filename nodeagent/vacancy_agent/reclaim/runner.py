@@ -17,7 +17,7 @@ from vacancy_agent.core import effects as on
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from vacancy_agent.clock import Clock
     from vacancy_agent.core.board import Board
@@ -66,10 +66,15 @@ class ReclaimRunner:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.wake: Callable[[float, Callable[[], None]], asyncio.TimerHandle] | None = None
         """`loop.call_later` once the loop runs."""
+        self.unload: Callable[[on.Unload], None] | None = None
+        """`Unloads.start` once the loop runs."""
         self.published: dict[str, on.PublishPhase] = {}
         """The last decision for each upstream, for `/status`."""
-        self.reclaimed: dict[str, on.ReportReclaimed] = {}
-        """What each upstream that unloads showed last, for the condition `Reclaimed`."""
+
+    @property
+    def claims(self) -> Mapping[str, bool | None]:
+        """What each upstream that was asked to unload showed (None: it is being asked)."""
+        return self.reclaims.claims()
 
     def owner_returned(self, now: Instant) -> None:
         """The owner's veto rose."""
@@ -78,6 +83,11 @@ class ReclaimRunner:
     def lending_stopped(self, now: Instant) -> None:
         """Lending was switched off at this machine: give back what was admitted before."""
         self._run(self.reclaims.lending_edge(self._ledger.active, now))
+
+    def resource_pressed(self, resource: str, board: Board, now: Instant) -> None:
+        """The owner's load on a resource rose, or could not be read for too long."""
+        veto = board.veto.engaged
+        self._run(self.reclaims.pressure_edge(resource, self._ledger.active, now, veto=veto))
 
     def reconfigure(self, settings: HostSettings) -> None:
         """Take over new settings."""
@@ -91,6 +101,10 @@ class ReclaimRunner:
     def recheck(self, board: Board, now: Instant) -> None:
         """After every sample: a wait whose trigger is gone stands down."""
         self._run(self.reclaims.recheck(board, now, self._clock.wall()))
+
+    def unload_result(self, upstream: str, attempt: int, shown: bool) -> None:
+        """What came of an `Unload`; a late showing counts, too."""
+        self._run(self.reclaims.unload_result(upstream, attempt, self._clock.now(), shown=shown))
 
     def tick(self) -> None:
         """A deadline came."""
@@ -129,12 +143,14 @@ class ReclaimRunner:
             case on.WakeAt(upstream, at):
                 self._wake_at(upstream, at)
             case on.ReportReclaimed(upstream):
-                self.reclaimed[upstream] = effect
                 self._tell("reclaimed", upstream=upstream, reason=effect.reason)
-            case on.Unload(upstream, attempt):
-                # No dialect of this version unloads, so the machine never asks; a claim would be untrue.
-                now = self._clock.now()
-                self._run(self.reclaims.unload_result(upstream, attempt, now, shown=False))
+            case on.Unload():
+                self._unload(effect)
+
+    def _unload(self, effect: on.Unload) -> None:
+        """Beside the loop's other work; before the loop runs nobody can, and the deadline says so."""
+        if self.unload is not None:
+            self.unload(effect)
 
     def _wake_at(self, upstream: str, at: Instant) -> None:
         if self.wake is None:

@@ -34,6 +34,7 @@ from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.proxy.cutter import Cutter
 from vacancy_agent.proxy.host import Host
 from vacancy_agent.reclaim.runner import ReclaimRunner
+from vacancy_agent.reclaim.unloads import Unloads
 from vacancy_agent.store.boot import boot_id
 from vacancy_agent.store.journal import HoldJournal, PartitionSpec
 from vacancy_agent.store.sqlite import LocalStore, Usage
@@ -42,6 +43,7 @@ from vacancy_agent.upstreams.process import local_addresses
 from vacancy_agent.wiring.collectors import Collectors
 from vacancy_agent.wiring.holds import Holds
 from vacancy_agent.wiring.listeners import Listeners
+from vacancy_agent.wiring.pressure import PressureWatch
 from vacancy_agent.wiring.readings import Readings
 from vacancy_edge import BodyHelper, TokenTable
 
@@ -100,8 +102,10 @@ class Agent:
         )
         self.holds = Holds(self.host, self._journal, state)
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
+        self.unloads = Unloads(self.host, self._group.create_task, self.holds.clients.get, self._unloaded)
         self._looking: asyncio.TimerHandle | None = None
-        self.readings = Readings(board, self.reclaim, clock, tell, self._observed)
+        self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
+        self.readings = Readings(board, self.reclaim, clock, tell, self._observed, self.pressure)
         self.listeners = Listeners(self.host, self._journal, state)
         self._pause = self.store.switches.pause
         self._lending = self.store.switches.lending
@@ -128,9 +132,11 @@ class Agent:
                 self._take_switches()
                 self.holds.restore(self._journal.configure(_partitions(self.config)))
                 self.holds.watch(self._session, self.config.host.upstreams)
+                self.reclaim.unload = self.unloads.start
                 self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
                 group.create_task(self.holds.keeper.run())
                 group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
+                group.create_task(self.pressure.keep())
                 group.create_task(self._ticking())
                 try:
                     await self._listen()
@@ -154,6 +160,7 @@ class Agent:
         self.host.helper.close()
         self._count_usage()
         try:
+            await self.pressure.save()
             await self.store.close()
         finally:
             self._journal.close()
@@ -169,6 +176,11 @@ class Agent:
     def reclaims(self) -> Mapping[str, PublishPhase]:
         """The last decision of each upstream's reclaim."""
         return self.reclaim.published
+
+    @property
+    def unloaded(self) -> Mapping[str, tuple[bool | None, str]]:
+        """What each upstream that was asked to unload showed."""
+        return self.unloads.seen(self.reclaim.claims)
 
     def bound(self, upstream: str) -> bool:
         """Whether the upstream's proxy listens."""
@@ -250,6 +262,7 @@ class Agent:
         host = self.host
         host.ledger.reconfigure(config.host)
         host.board.reconfigure(config.host)
+        self.pressure.reconfigure(config.host)
         self.reclaim.reconfigure(config.host)
         host.tokens = TokenTable(config.token_entries)
         host.access = config.access
@@ -269,6 +282,10 @@ class Agent:
         self._set_condition(config_finding([*errors, *self._unbound]))
 
     # Inner parts.
+
+    def _unloaded(self, upstream: str, attempt: int, shown: bool) -> None:
+        self.reclaim.unload_result(upstream, attempt, shown=shown)
+        self._observed()
 
     async def _listen(self) -> None:
         """Have the sockets of the configuration that runs, and say which cannot be had."""
@@ -317,8 +334,7 @@ class Agent:
         board = self.host.board
         self._set_condition(lendable_finding(host_lendable(board, now, wall)))
         self._set_condition(presence_finding(board, now))
-        claims = {name: report.shown for name, report in self.reclaim.reclaimed.items()}
-        self._set_condition(reclaimed_finding(claims))
+        self._set_condition(reclaimed_finding(self.reclaim.claims))
 
     def _set_condition(self, finding: Finding | None) -> None:
         if finding is None:

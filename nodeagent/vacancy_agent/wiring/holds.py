@@ -53,6 +53,8 @@ class Holds:
         self._journal = journal
         self._state = state
         self.locals: dict[str, LocalServer] = {}
+        self.clients: dict[str, ServerClient] = {}
+        """The server behind each upstream, for whoever else asks it something."""
         self._servers: dict[tuple[Target, str | None], _Server] = {}
         self.keeper = HoldKeeper(host.clock, self._held, self._ended)
 
@@ -89,12 +91,13 @@ class Holds:
                     client, LlamaCpp(client, clock), LocalServer(settings.target, clock)
                 )
             one = self._servers[key]
-            self.locals[name] = one.local
+            self.locals[name], self.clients[name] = one.local, one.client
             watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock)
             watched[name] = Watched(watcher, one.local, settings.assume_ended_after)
             used.add(key)
         self._servers = {key: one for key, one in self._servers.items() if key in used}
-        self.locals = {name: one for name, one in self.locals.items() if name in watched}
+        for gone in self.locals.keys() - watched.keys():
+            del self.locals[gone], self.clients[gone]
         self.keeper.configure(watched)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:

@@ -156,6 +156,14 @@ def test_pressure_is_shown_where_it_is_judged(state: Pressure, shown: float | No
     assert value(agent, "resource_pressured", resource="gpu") == shown
 
 
+@pytest.mark.parametrize(("claim", "shown"), [(None, None), (False, 0), (True, 1)])
+def test_what_an_upstream_showed_of_its_unload_is_a_gauge(claim: bool | None, shown: float | None):
+    agent = an_agent()
+    assert value(agent, "reclaimed", upstream="llm") is None, "it was never asked"
+    agent.unloaded = {"llm": (claim, "")}
+    assert value(agent, "reclaimed", upstream="llm") == shown
+
+
 def test_work_is_there_in_every_phase_also_when_there_is_none():
     agent = an_agent()
     phases = {

@@ -78,6 +78,15 @@ def test_a_host_that_works_has_the_contracts_shape():
     assert_contract(agent)
 
 
+def test_what_came_of_an_unload_is_shown_beside_the_reclaim():
+    agent = an_agent()
+    agent.published["llm"] = PublishPhase("llm", ReclaimPhase.PROCEEDING, (), agent.clock.now())
+    assert "unload" not in document(agent)["upstreams"]["llm"]["reclaim"], "it was never asked to"
+    agent.unloaded = {"llm": (False, "it still lists m:latest")}
+    shown = document(agent)["upstreams"]["llm"]["reclaim"]["unload"]
+    assert shown == {"shown": False, "why": "it still lists m:latest"}
+
+
 @pytest.mark.parametrize("state", Pressure)
 def test_every_state_of_pressure_is_one_of_the_contract(state: Pressure):
     agent = an_agent()

@@ -107,10 +107,11 @@ def test_presence_signal_of_a_headless_host() -> None:
     ("claims", "status", "reason"),
     [
         ({"a": True}, Status.TRUE, "Reclaimed"),
-        ({"b": False, "a": True}, Status.FALSE, "UnloadNotConfirmed"),
+        ({"b": False, "a": True, "c": None}, Status.FALSE, "UnloadNotConfirmed"),
+        ({"a": True, "c": None}, Status.UNKNOWN, "Unloading"),
     ],
 )
-def test_reclaimed(claims: dict[str, bool], status: Status, reason: str) -> None:
+def test_reclaimed(claims: dict[str, bool | None], status: Status, reason: str) -> None:
     found = reclaimed_finding(claims)
     assert found is not None
     assert (found.status, found.reason) == (status, reason)

@@ -174,6 +174,16 @@ def test_the_result_of_an_unload_reaches_its_machine() -> None:
     assert reclaims.unload_result("gone", 1, at(1), shown=True) == ()
 
 
+def test_what_is_claimed_of_an_unload() -> None:
+    reclaims = Reclaims(host([upstream(dialect=Dialect.OLLAMA, yield_on_veto=True), upstream("other")]))
+    assert reclaims.claims() == {}
+    for shown, during in ((True, None), (False, None), (True, False)):
+        (unload,) = [e for e in reclaims.owner_edge(lambda _: (), at(0)) if isinstance(e, Unload)]
+        assert reclaims.claims() == {"llm": during}, "a claim is not kept while it is asked anew, a no is"
+        reclaims.unload_result("llm", unload.attempt, at(1), shown=shown)
+        assert reclaims.claims() == {"llm": shown}
+
+
 def test_new_settings_leave_a_deadline_alone() -> None:
     _, _, reclaims = waiting()
     reclaims.reconfigure(host([upstream(drain_timeout=Seconds(500)), upstream("new")]))

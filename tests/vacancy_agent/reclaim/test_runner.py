@@ -223,12 +223,26 @@ def test_pressure_is_an_edge_of_the_machines_it_reaches() -> None:
     assert ("cut", job.id, "resource_pressured") in w.log
 
 
-def test_an_unload_that_nobody_can_do_yet_is_not_claimed_to_have_worked() -> None:
+def test_an_unload_is_handed_on_and_its_result_comes_back() -> None:
+    w = world(OnOwnerReturn.CANCEL, dialect=Dialect.OLLAMA, yield_on_veto=True)
+    asked: list[Any] = []
+    w.runner.unload = asked.append
+    w.job()
+    w.returns()
+    assert w.runner.claims == {"llm": None}
+    assert "llm" in w.ledger._closed
+    w.runner.unload_result("llm", asked[0].attempt, shown=True)
+    assert w.runner.claims == {"llm": True}
+    assert "llm" not in w.ledger._closed
+
+
+def test_an_unload_that_nobody_can_do_is_not_claimed_to_have_worked() -> None:
     w = world(OnOwnerReturn.CANCEL, dialect=Dialect.OLLAMA, yield_on_veto=True)
     w.job()
     w.returns()
-    assert [report.shown for report in w.runner.reclaimed.values()] == [False]
-    assert w.runner.reclaimed["llm"].reason == "UnloadNotConfirmed"
+    w.time = Instant(START + 10)
+    w.runner.tick()
+    assert w.runner.claims == {"llm": False}
     assert "llm" not in w.ledger._closed
 
 
