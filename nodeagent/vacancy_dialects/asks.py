@@ -29,9 +29,13 @@ class PromptAsk:
     """What a ComfyUI submission says about itself.
 
     Attributes:
-        prompt_id: the id under which it is forwarded; None: the server is to choose.
+        prompt_id: the id it brings, where that is one to be kept: a UUID in canonical lower case. In front of
+            the upstream, the id under which it is forwarded.
         client_id: whose progress it is; None: nobody's.
+        models: what its loaders name, in the order of the graph; None among them: a name that only the run of
+            the graph will tell.
     """
 
     prompt_id: str | None
     client_id: str | None
+    models: tuple[str | None, ...] = ()

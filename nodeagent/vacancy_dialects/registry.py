@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from vacancy_dialects import llamacpp, openai
+from vacancy_dialects import chatterbox, comfyui, llamacpp, openai
 from vacancy_dialects.table import RouteTable
 
 _TABLES: Final = {
     "openai": RouteTable("openai", openai.ROWS),
     "llamacpp": RouteTable("llamacpp", llamacpp.ROWS),
+    "comfyui": RouteTable("comfyui", comfyui.ROWS),
+    "chatterbox": RouteTable("chatterbox", chatterbox.ROWS),
 }
 
 

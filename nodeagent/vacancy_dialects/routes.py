@@ -49,6 +49,8 @@ class BodyShape(StrEnum):
 
     JSON = "json"
     MULTIPART = "multipart"
+    GRAPH = "graph"
+    """JSON: ComfyUI's graph of nodes, some of which load a model."""
     NONE = "none"
 
 
@@ -102,7 +104,10 @@ class Route:
     come with the gateway's `relay` token. `own_ids` marks a route that is pass-through for ids which this
     proxy handed to the same borrower and has the class of the row for any other id; the caller looks the id
     up in `Match.params`. `judged_read` marks a pass-through route whose body names a model: it is judged like
-    work before it is forwarded, and is no work.
+    work before it is forwarded, and is no work. `tracked` marks work that begins with its reply: the job goes
+    on until the server shows that it ended. `outlives` marks work that would go on after its reply and that
+    nobody could follow: it is refused. `client_query` is the query parameter that says whose messages a
+    tunnel gets.
     """
 
     methods: tuple[str, ...]
@@ -115,6 +120,9 @@ class Route:
     background_refused: bool = False
     own_ids: bool = False
     judged_read: bool = False
+    tracked: bool = False
+    outlives: bool = False
+    client_query: str | None = None
     strip_headers: frozenset[bytes] = frozenset()
     relay_headers: frozenset[bytes] = frozenset()
     relay_fields: frozenset[str] = frozenset()
