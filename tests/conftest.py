@@ -13,6 +13,7 @@ pytest_plugins = [
     "standins.fixtures_llama",
     "standins.fixtures_logind",
     "standins.fixtures_nvidia_smi",
+    "standins.fixtures_ollama",
 ]
 
 # How long one example takes says how busy the machine is, not whether the code is right.
