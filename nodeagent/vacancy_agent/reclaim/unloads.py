@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.core.reclaim import trigger_gone
 from vacancy_agent.core.settings import Dialect
-from vacancy_agent.upstreams.ollama import OllamaServer
 from vacancy_agent.upstreams.unload import unload_ollama
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.facts import Instant
     from vacancy_agent.core.settings import UpstreamSettings
     from vacancy_agent.proxy.host import Host
-    from vacancy_agent.upstreams.ask import ServerClient
+    from vacancy_agent.upstreams.ollama_lists import OllamaLists
 
     Report = Callable[[str, int, bool], None]
     Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
@@ -57,7 +56,7 @@ class Unloads:
         self,
         host: Host,
         spawn: Spawn,
-        client: Callable[[str], ServerClient | None],
+        lists: Callable[[str], OllamaLists | None],
         report: Report,
     ) -> None:
         """Unload nothing yet.
@@ -65,12 +64,12 @@ class Unloads:
         Args:
             host: whose board is told, and asked whether lending has resumed.
             spawn: starts a task of the agent; `report` must not be called by one that was cancelled.
-            client: the server behind an upstream.
+            lists: what the server behind an upstream lists.
             report: upstream, attempt, and whether the server showed that it let go.
         """
         self._host = host
         self._spawn = spawn
-        self._client = client
+        self._lists = lists
         self._report = report
         self.last: dict[str, Unloading] = {}
         """The newest unload of each upstream, for `/status`."""
@@ -85,8 +84,8 @@ class Unloads:
     def start(self, effect: on.Unload) -> None:
         """Begin an unload; one of the same upstream that is still watched ends."""
         upstream = self._host.board.settings.upstreams.get(effect.upstream)
-        client = self._client(effect.upstream)
-        if upstream is None or client is None:
+        lists = self._lists(effect.upstream)
+        if upstream is None or lists is None:
             return  # the machine reports at its deadline
         known = self.last.get(effect.upstream)
         if known is not None and known.task is not None:
@@ -94,12 +93,12 @@ class Unloads:
         unloading = Unloading(upstream, effect.attempt, effect.deadline)
         self.last[effect.upstream] = unloading
         self._tell_of_holds(effect.upstream)
-        unloading.task = self._spawn(self._unload(unloading, client))
+        unloading.task = self._spawn(self._unload(unloading, lists))
 
-    async def _unload(self, unloading: Unloading, client: ServerClient) -> None:
+    async def _unload(self, unloading: Unloading, lists: OllamaLists) -> None:
         self._let_go(unloading)
         try:
-            shown = await self._asked(unloading, client)
+            shown = await self._asked(unloading, lists)
         finally:
             self._let_go(unloading)
             unloading.task = None
@@ -107,7 +106,7 @@ class Unloads:
             unloading.why = "it showed that it let go" if shown else unloading.why
             self._report(unloading.upstream.name, unloading.attempt, shown)
 
-    async def _asked(self, unloading: Unloading, client: ServerClient) -> bool | None:
+    async def _asked(self, unloading: Unloading, lists: OllamaLists) -> bool | None:
         """Whether it was shown; None: nobody waits for the answer any more."""
         pause = FIRST_S
 
@@ -123,7 +122,7 @@ class Unloads:
 
         match unloading.upstream.dialect:
             case Dialect.OLLAMA:
-                return await unload_ollama(OllamaServer(client), again) or None
+                return await unload_ollama(lists, again) or None
             case _:
                 return False
 

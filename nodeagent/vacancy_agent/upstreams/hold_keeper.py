@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from vacancy_agent.clock import Clock
-    from vacancy_agent.core.job import JobId
     from vacancy_agent.upstreams.local import LocalServer
     from vacancy_agent.upstreams.proofs import Ended, HeldJob
     from vacancy_agent.upstreams.sighting import Watcher
@@ -86,7 +85,6 @@ class HoldKeeper:
                         group.create_task(self._watch(upstream))
 
     async def _watch(self, upstream: str) -> None:
-        suspects: Mapping[JobId, frozenset[int]] = {}
         pause = BETWEEN
         try:
             while (watched := self._upstreams.get(upstream)) is not None:
@@ -96,9 +94,7 @@ class HoldKeeper:
                     return
                 earliest = max(min(job.closed_at for job in jobs) + SETTLE, self._clock.now())
                 sighting = await watched.watcher.look(Instant(earliest))
-                judged = proofs.by_sighting(self._holds(upstream), sighting, suspects)
-                suspects = judged.suspects
-                self._report(upstream, judged.ended)
+                self._report(upstream, proofs.by_sighting(self._holds(upstream), sighting))
                 if not self._holds(upstream):
                     return
                 self.last[upstream] = "held again" if isinstance(sighting, Idle) else sighting.why

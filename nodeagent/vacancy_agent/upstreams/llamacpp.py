@@ -34,11 +34,10 @@ class SlotsIdle:
 
 @dataclass(frozen=True, slots=True)
 class SlotsBusy:
-    """`busy` of `total` slots work. `tasks`: the server's numbers of what is in them, where it tells them."""
+    """`busy` of `total` slots work."""
 
     busy: int
     total: int
-    tasks: frozenset[int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +134,8 @@ def read_slots(answer: Answer) -> Slots:
     slots = answer.json()
     if not isinstance(slots, list) or not slots or not all(_is_slot(slot) for slot in slots):
         return Unreachable("its /slots cannot be read")
-    busy = [slot for slot in slots if slot["is_processing"]]
-    if not busy:
-        return SlotsIdle(len(slots))
-    tasks = [slot.get("id_task") for slot in busy]
-    told = all(isinstance(task, int) and task >= 0 for task in tasks)
-    return SlotsBusy(len(busy), len(slots), frozenset(tasks) if told else None)
+    busy = sum(slot["is_processing"] for slot in slots)
+    return SlotsBusy(busy, len(slots)) if busy else SlotsIdle(len(slots))
 
 
 def _is_slot(slot: Any) -> bool:

@@ -2,13 +2,13 @@
 
 Invariant: a hold is freed by what was seen *after* its connection was closed, never by what was seen before,
 and never by arithmetic. That as many slots work as we ourselves have requests under way proves nothing: one
-of the busy slots may be the abandoned job's while ours waits behind it. Two sightings do prove it:
+of the busy slots may be the abandoned job's while ours waits behind it. Two sightings do prove it: nothing
+runs there at all; or the model that the job ran on was there after the job was forwarded, and the server has
+let it go since.
 
-* nothing runs there at all;
-* what ran at a look after the close, when a free slot showed that nothing waited, has all ended since. The
-  server numbers its tasks, so the held job is one of those or had ended before. This is what frees a hold on
-  a server that is never idle. It holds only for a job that is one task for any slot: a request for several
-  completions, or for one certain slot, waits beside a free one.
+Rejected: to follow the server's own task numbers (llama-server has them), which frees a hold while other work
+goes on. It is sound only for a request that is one task for any slot, which would have to be read from every
+body in the path of every request; and a server that is never idle becomes so by the places it loses to holds.
 
 Seen on a llama-server with two slots: while one of them streams, the other works on for a non-streaming
 client that left, until it is done; and a queued request whose client left gets a slot when its turn comes.
@@ -28,7 +28,7 @@ from vacancy_agent.core.job import ReleasedBy
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Iterable
 
     from vacancy_agent.core.job import JobId
     from vacancy_agent.upstreams.sighting import Sighting
@@ -45,8 +45,8 @@ class HeldJob:
     id: JobId
     closed_at: Instant
     process: ProcessIdentity | None = None
-    one_task: bool = False
-    """It is known to be one task for any slot of the server."""
+    model: str | None = None
+    """In the one spelling that names are compared by."""
     admitted: Instant = Instant(math.inf)
     """When it was admitted; infinite: unknown, so that no process is known to be younger."""
 
@@ -60,47 +60,24 @@ class Ended:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The jobs that ended, and what to remember of the others until the next look."""
-
-    ended: tuple[Ended, ...]
-    suspects: Mapping[JobId, frozenset[int]]
-    """For each job the tasks of the server that may be it."""
-
-
-def by_sighting(
-    jobs: Iterable[HeldJob], sighting: Sighting, suspects: Mapping[JobId, frozenset[int]]
-) -> Judged:
+def by_sighting(jobs: Iterable[HeldJob], sighting: Sighting) -> tuple[Ended, ...]:
     """Judge one look against every held job of the upstream.
 
     1. A look that shows nothing, or that began sooner than 1.5 s after a job's close: the job stays held.
     2. Nothing runs: ended.
-    3. It is one task, and none of those that could be it runs any more: ended.
+    3. Its model was listed after it was admitted, and is gone: ended.
     """
-    ended: list[Ended] = []
-    left: dict[JobId, frozenset[int]] = {}
-    for job in jobs:
-        known = suspects.get(job.id)
-        if isinstance(sighting, Unclear) or sighting.began < job.closed_at + SETTLE:
-            now_suspected = known
-        elif isinstance(sighting, Idle):
-            ended.append(Ended(job.id, ReleasedBy.PROOF, sighting.how))
-            continue
-        else:
-            now_suspected = _narrow(known, sighting) if job.one_task else None
-            if now_suspected is not None and not now_suspected:
-                ended.append(Ended(job.id, ReleasedBy.PROOF, "what ran when it was closed has ended"))
-                continue
-        if now_suspected is not None:
-            left[job.id] = now_suspected
-    return Judged(tuple(ended), left)
+    if isinstance(sighting, Unclear):
+        return ()
+    proofs = ((job, _proof(job, sighting)) for job in jobs if sighting.began >= job.closed_at + SETTLE)
+    return tuple(Ended(job.id, ReleasedBy.PROOF, why) for job, why in proofs if why is not None)
 
 
-def _narrow(known: frozenset[int] | None, sighting: Working) -> frozenset[int] | None:
-    if sighting.tasks is None:
-        return known
-    return sighting.tasks if known is None else known & sighting.tasks
+def _proof(job: HeldJob, sighting: Idle | Working) -> str | None:
+    if isinstance(sighting, Idle):
+        return sighting.how
+    listed = None if job.model is None else sighting.gone.get(job.model)
+    return f"the server has let {job.model} go" if listed is not None and listed > job.admitted else None
 
 
 def by_process(jobs: Iterable[HeldJob], gone: Container[JobId]) -> tuple[Ended, ...]:

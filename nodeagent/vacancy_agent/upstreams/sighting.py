@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vacancy_agent.core.facts import Instant
 
 
@@ -21,13 +23,12 @@ class Idle:
 class Working:
     """Something runs there, by whomever.
 
-    `tasks` are the server's own numbers of what runs, where it tells them and a free slot showed that nothing
-    waits for its turn; otherwise None.
+    `gone`: models that the server has let go, and when each was listed last. (Only Ollama lists them.)
     """
 
     began: Instant
     why: str
-    tasks: frozenset[int] | None = None
+    gone: Mapping[str, Instant] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

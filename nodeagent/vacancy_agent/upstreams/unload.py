@@ -16,7 +16,7 @@ from vacancy_agent.upstreams.ask import AskError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from vacancy_agent.upstreams.ollama import OllamaServer
+    from vacancy_agent.upstreams.ollama_lists import OllamaLists
 
     Again = Callable[[str], Awaitable[bool]]
     """Told what the last look showed, for people; returns when it is time for another, False for none."""
@@ -26,7 +26,7 @@ POST_WITHIN_S = 10.0
 _OK = 200
 
 
-async def unload_ollama(server: OllamaServer, again: Again) -> bool:
+async def unload_ollama(server: OllamaLists, again: Again) -> bool:
     """Unload every model that `/api/ps` lists now, and read it again until it lists none.
 
     A list that cannot be read at first is read again like any other; the models are asked for once there is
@@ -58,10 +58,10 @@ async def unload_ollama(server: OllamaServer, again: Again) -> bool:
                 task.cancel()
 
 
-async def _ask(server: OllamaServer, model: str, trouble: dict[str, str]) -> None:
+async def _ask(server: OllamaLists, model: str, trouble: dict[str, str]) -> None:
     """The documented unload. With this body Ollama never loads a model."""
     try:
-        answer = await server.server.post(
+        answer = await server.client.post(
             "/api/generate", {"model": model, "keep_alive": 0}, timeout=POST_WITHIN_S
         )
     except AskError as error:

@@ -4,16 +4,19 @@
 |---|---|
 | llamacpp | `/slots`; without them, or in router mode: the process tree |
 | openai | vLLM's gauges; without them: the process tree |
+| ollama | `/api/ps` (never its `expires_at`, which moves when a client leaves), and the process tree |
 | others | the process tree |
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from vacancy_agent.core.settings import Dialect
 from vacancy_agent.upstreams import llamacpp
 from vacancy_agent.upstreams.ask import AskError
+from vacancy_agent.upstreams.ollama_lists import APART
 from vacancy_agent.upstreams.openai import NoMetrics, ask_requests
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 from vacancy_agent.upstreams.waiting import wait_until
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from vacancy_agent.upstreams.ask import ServerClient
     from vacancy_agent.upstreams.llamacpp import LlamaCpp
     from vacancy_agent.upstreams.local import LocalServer
+    from vacancy_agent.upstreams.ollama_lists import OllamaLists
     from vacancy_agent.upstreams.sighting import Sighting, Watcher
 
 
@@ -43,9 +47,8 @@ class LlamaWatcher:
                 return Idle(look.began, "its slots are idle")
             case llamacpp.Asleep():
                 return Idle(look.began, "it sleeps")
-            case llamacpp.SlotsBusy(busy, total, tasks):
-                # A free slot beside busy ones: nothing waits in the queue, so what runs is in `tasks`.
-                return Working(look.began, f"{busy} of {total} slots work", tasks if busy < total else None)
+            case llamacpp.SlotsBusy(busy, total):
+                return Working(look.began, f"{busy} of {total} slots work")
             case llamacpp.NoSlots() | llamacpp.Router():
                 return await self._local.look(not_before)
             case llamacpp.Unreachable(why):
@@ -76,10 +79,45 @@ class OpenAiWatcher:
         return Working(began, f"{found.running:g} requests run, {found.waiting:g} wait")
 
 
+class OllamaWatcher:
+    """An Ollama: a runner that works on for a client who left does so for minutes, without a sign of it."""
+
+    def __init__(self, lists: OllamaLists, local: LocalServer, clock: Clock) -> None:
+        """`lists` is shared with whoever else reads the server's list of models."""
+        self._lists = lists
+        self._local = local
+        self._clock = clock
+
+    async def look(self, not_before: Instant) -> Sighting:
+        """One look at the list, and, where it shows no model gone just now, at the server's processes."""
+        await wait_until(self._clock, not_before)
+        began = self._clock.now()
+        try:
+            listed = await self._lists.residents()
+            if self._lists.missing_of_late:
+                await asyncio.sleep(APART)
+                await self._lists.residents()
+                return Working(began, "it has let a model go", self._lists.gone)
+        except AskError:
+            return await self._local.look(not_before)  # a list may not come while a model loads
+        found = await self._local.look(not_before)
+        if isinstance(found, Idle):
+            return found
+        names = ", ".join(one.name for one in listed) or "no model"
+        return Working(began, f"it lists {names}, and {found.why}", self._lists.gone)
+
+
 def watcher_for(
-    dialect: Dialect, server: ServerClient, llama: LlamaCpp | None, local: LocalServer, clock: Clock
+    dialect: Dialect,
+    server: ServerClient,
+    llama: LlamaCpp | None,
+    local: LocalServer,
+    clock: Clock,
+    lists: OllamaLists | None = None,
 ) -> Watcher:
-    """The row of the table for a dialect. `llama`: given for llamacpp."""
+    """The row of the table for a dialect. `llama`: given for llamacpp; `lists`: for ollama."""
+    if dialect is Dialect.OLLAMA and lists is not None:
+        return OllamaWatcher(lists, local, clock)
     if dialect is Dialect.LLAMACPP and llama is not None:
         return LlamaWatcher(llama, local)
     if dialect is Dialect.OPENAI:

@@ -14,6 +14,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from vacancy_agent.admin.events import Events
 from vacancy_agent.core.board import Board
 from vacancy_agent.core.conditions import (
     Conditions,
@@ -45,6 +46,7 @@ from vacancy_agent.wiring.holds import Holds
 from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.pressure import PressureWatch
 from vacancy_agent.wiring.readings import Readings
+from vacancy_agent.wiring.server_listeners import ServerListeners
 from vacancy_edge import BodyHelper, TokenTable
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import JobId
     from vacancy_agent.proxy.host import Journalist
     from vacancy_agent.store.state import StateDir
+    from vacancy_agent.upstreams.listener_state import ListenerState
     from vacancy_agent.wiring.api_server import ApiServer
     from vacancy_agent.wiring.config import Configuration
     from vacancy_http import Counters
@@ -74,6 +77,7 @@ class Agent:
 
     def __init__(self, config: Configuration, state: StateDir, clock: Clock, tell: Journalist) -> None:
         self.version = version("vacancy")
+        self.events = tell = Events(tell)
         self.config = config
         self.conditions = Conditions()
         self._state = state
@@ -102,11 +106,13 @@ class Agent:
         )
         self.holds = Holds(self.host, self._journal, state)
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
-        self.unloads = Unloads(self.host, self._group.create_task, self.holds.clients.get, self._unloaded)
+        self.unloads = Unloads(self.host, self._group.create_task, self.holds.lists.get, self._unloaded)
         self._looking: asyncio.TimerHandle | None = None
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self._observed, self.pressure)
         self.listeners = Listeners(self.host, self._journal, state)
+        self.servers = ServerListeners(tell)
+        self.servers.follow(config.host.upstreams)
         self._pause = self.store.switches.pause
         self._lending = self.store.switches.lending
         self.api: ApiServer | None = None
@@ -137,6 +143,7 @@ class Agent:
                 group.create_task(self.holds.keeper.run())
                 group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
                 group.create_task(self.pressure.keep())
+                group.create_task(self.servers.run())
                 group.create_task(self._ticking())
                 try:
                     await self._listen()
@@ -185,6 +192,10 @@ class Agent:
     def bound(self, upstream: str) -> bool:
         """Whether the upstream's proxy listens."""
         return self.listeners.bound(upstream)
+
+    def server_listener(self, upstream: str) -> ListenerState:
+        """Where the upstream's server listens."""
+        return self.servers.state(upstream)
 
     def engine_counters(self) -> Mapping[str, Counters]:
         """The HTTP engine's counts by upstream."""
@@ -269,6 +280,7 @@ class Agent:
         host.generation += 1
         self.holds.restore(recovered)
         self.holds.watch(self._session, config.host.upstreams)
+        self.servers.follow(config.host.upstreams)
         self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
         self._refused = []
         await self._listen()

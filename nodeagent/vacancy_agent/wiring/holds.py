@@ -13,6 +13,7 @@ from vacancy_agent.upstreams.ask import ServerClient
 from vacancy_agent.upstreams.hold_keeper import HoldKeeper, Watched
 from vacancy_agent.upstreams.llamacpp import LlamaCpp
 from vacancy_agent.upstreams.local import LocalServer
+from vacancy_agent.upstreams.ollama_lists import OllamaLists
 from vacancy_agent.upstreams.proofs import HeldJob
 from vacancy_agent.upstreams.watchers import watcher_for
 
@@ -42,6 +43,7 @@ class _Server:
 
     client: ServerClient
     llama: LlamaCpp
+    lists: OllamaLists
     local: LocalServer
 
 
@@ -55,6 +57,8 @@ class Holds:
         self.locals: dict[str, LocalServer] = {}
         self.clients: dict[str, ServerClient] = {}
         """The server behind each upstream, for whoever else asks it something."""
+        self.lists: dict[str, OllamaLists] = {}
+        """What each upstream's server lists, if it is an Ollama: whoever reads its list reads it there."""
         self._servers: dict[tuple[Target, str | None], _Server] = {}
         self.keeper = HoldKeeper(host.clock, self._held, self._ended)
 
@@ -87,17 +91,18 @@ class Holds:
             key = (settings.target, secret)
             if key not in self._servers:
                 client = ServerClient(session, settings.target, secret)
+                local = LocalServer(settings.target, clock)
                 self._servers[key] = _Server(
-                    client, LlamaCpp(client, clock), LocalServer(settings.target, clock)
+                    client, LlamaCpp(client, clock), OllamaLists(client, clock), local
                 )
             one = self._servers[key]
-            self.locals[name], self.clients[name] = one.local, one.client
-            watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock)
+            self.locals[name], self.clients[name], self.lists[name] = one.local, one.client, one.lists
+            watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock, one.lists)
             watched[name] = Watched(watcher, one.local, settings.assume_ended_after)
             used.add(key)
         self._servers = {key: one for key, one in self._servers.items() if key in used}
         for gone in self.locals.keys() - watched.keys():
-            del self.locals[gone], self.clients[gone]
+            del self.locals[gone], self.clients[gone], self.lists[gone]
         self.keeper.configure(watched)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
@@ -140,7 +145,7 @@ class Holds:
 
     def _held(self, upstream: str) -> list[HeldJob]:
         return [
-            HeldJob(job.id, job.held_since, job.process, admitted=job.since)
+            HeldJob(job.id, job.held_since, job.process, job.model, job.since)
             for job in self._host.ledger.holds(upstream)
             if job.held_since is not None
         ]

@@ -19,6 +19,7 @@ from vacancy_agent.core.settings import Dialect, OnOwnerReturn, OwnerSettings, T
 from vacancy_agent.reclaim.runner import ReclaimRunner
 from vacancy_agent.reclaim.unloads import Unloads
 from vacancy_agent.upstreams.ask import Answer
+from vacancy_agent.upstreams.ollama_lists import OllamaLists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,10 +64,11 @@ class World:
         self.told: list[tuple[float, str, dict[str, object]]] = []
         self.runner = ReclaimRunner(Reclaims(self.settings), self.ledger, self, self.clock, self.tell)
         self.runner.wake = asyncio.get_running_loop().call_later
+        lists = {name: OllamaLists(server, self.clock) for name, server in servers.items()}  # type: ignore[arg-type]
         self.unloads = Unloads(
             self,  # type: ignore[arg-type]
             group.create_task,
-            servers.get,  # type: ignore[arg-type]
+            lists.get,
             self.runner.unload_result,
         )
         self.runner.unload = self.unloads.start

@@ -6,31 +6,27 @@ from hypothesis import strategies as st
 from vacancy_agent.core.facts import Instant, ProcessIdentity, Seconds
 from vacancy_agent.core.job import JobId, ReleasedBy
 from vacancy_agent.upstreams.proofs import HeldJob, by_assumption, by_process, by_sighting
-from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
-
-ONE = JobId(1)
+from vacancy_agent.upstreams.sighting import Idle, Sighting, Unclear, Working
 
 
 def job(number: int = 1, closed: float = 100.0, process: ProcessIdentity | None = None) -> HeldJob:
-    return HeldJob(JobId(number), Instant(closed), process, one_task=True)
+    """Forwarded five seconds before its connection was closed."""
+    return HeldJob(JobId(number), Instant(closed), process, "m:latest", Instant(closed - 5))
 
 
 def idle(at: float) -> Idle:
     return Idle(Instant(at), "idle")
 
 
-def working(at: float, *tasks: int, known: bool = True) -> Working:
-    return Working(Instant(at), "busy", frozenset(tasks) if known else None)
+def working(at: float, **gone: float) -> Working:
+    return Working(Instant(at), "busy", {f"{model}:latest": Instant(seen) for model, seen in gone.items()})
 
 
-def ended(jobs, *sightings) -> set[int]:
+def ended(jobs: list[HeldJob], *sightings: Sighting) -> set[int]:
     """Who has ended after these looks."""
-    suspects: dict = {}
     gone: set[int] = set()
     for sighting in sightings:
-        judged = by_sighting([held for held in jobs if held.id not in gone], sighting, suspects)
-        suspects = dict(judged.suspects)
-        gone |= {found.job for found in judged.ended}
+        gone |= {found.job for found in by_sighting([j for j in jobs if j.id not in gone], sighting)}
     return gone
 
 
@@ -41,41 +37,30 @@ def test_an_idle_server_frees_what_was_closed_well_before_the_look():
     assert ended(jobs, idle(102.5)) == {1, 2}
 
 
-def test_an_unclear_look_frees_nothing_and_forgets_nothing():
-    assert ended([job()], Unclear("off")) == set()
-    assert ended([job()], working(102, 7), Unclear("off"), working(104, 8)) == {1}
+def test_a_server_at_work_and_an_unclear_look_free_nothing():
+    assert ended([job()], working(102), Unclear("off"), working(1e6)) == set()
 
 
-def test_a_server_at_work_frees_nothing_however_few_of_its_slots_work():
-    assert ended([job()], working(102, known=False), working(110, known=False)) == set()
-    assert ended([job()], working(102, 7), working(104, 7), working(106, 7, 8)) == set()
+def test_a_model_that_was_listed_after_the_job_was_forwarded_and_is_gone_took_the_job_along():
+    assert ended([job()], working(102, m=96.0)) == {1}
+    (found,) = by_sighting([job()], working(102, m=96.0))
+    assert (found.by, found.why) == (ReleasedBy.PROOF, "the server has let m:latest go")
 
 
-def test_what_ran_when_the_job_was_closed_has_ended():
-    assert ended([job()], working(102, 7, 8), working(104, 8, 9), working(106, 9)) == {1}
+def test_a_model_that_was_listed_last_before_the_job_came_proves_nothing():
+    """The job may be waiting for it to be loaded."""
+    assert ended([job()], working(102, m=94.0), working(200, m=95.0)) == set()
 
 
-def test_a_job_of_several_tasks_may_wait_beside_a_free_slot_and_needs_an_idle_server():
-    several = HeldJob(ONE, Instant(100.0))
-    assert ended([several], working(102, 7), working(104, 8), working(106, 8)) == set()
-    assert ended([several], working(102, 7), idle(104)) == {1}
+def test_another_model_that_is_gone_proves_nothing():
+    assert ended([job()], working(102, n=101.0)) == set()
+    nameless = HeldJob(JobId(1), Instant(100.0), admitted=Instant(95.0))
+    assert ended([nameless], working(102, m=101.0)) == set()
 
 
-def test_a_look_from_before_the_close_accuses_nobody():
-    # Task 7 was seen before the job's close had settled; 8 may be the job.
-    assert ended([job()], working(101, 7), working(102, 8), working(104, 8)) == set()
-
-
-def test_looks_without_task_numbers_in_between_do_not_matter():
-    # Every slot was busy: something may have waited, and later got a number of its own.
-    assert ended([job()], working(102, known=False), working(104, 9), working(106, 9)) == set()
-    assert ended([job()], working(102, 7), working(104, known=False), working(106, 9)) == {1}
-
-
-def test_each_job_has_its_own_suspects():
-    jobs = [job(1, 100.0), job(2, 103.0)]
-    assert ended(jobs, working(102, 7), working(105, 8)) == {1}
-    assert ended(jobs, working(102, 7), working(105, 8), working(107, 9)) == {1, 2}
+def test_nor_does_a_look_from_before_the_close_or_a_job_of_unknown_age():
+    assert ended([job()], working(101.4, m=99.0)) == set()
+    assert ended([HeldJob(JobId(1), Instant(100.0), model="m:latest")], working(200, m=150.0)) == set()
 
 
 def test_a_gone_process_takes_its_jobs_with_it():
@@ -101,7 +86,7 @@ def test_a_job_that_waits_or_runs_is_never_freed(others: int, history: list[tupl
     held, task, at = 50, 51, 100.0
     slots: list[int] = list(range(others))
     queue = [held]
-    looks = []
+    looks: list[Sighting] = []
     for gap, event in history:
         at += gap
         if event == "come":
@@ -112,5 +97,5 @@ def test_a_job_that_waits_or_runs_is_never_freed(others: int, history: list[tupl
         while queue and len(slots) < 2:
             slots.append(queue.pop(0))
         if event == "look":
-            looks.append(working(at, *slots, known=len(slots) < 2) if slots else idle(at))
+            looks.append(working(at) if slots else idle(at))
     assert ended([job()], *looks) == set()

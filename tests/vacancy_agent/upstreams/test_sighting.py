@@ -4,6 +4,5 @@ from vacancy_agent.core.facts import Instant
 from vacancy_agent.upstreams.sighting import Working
 
 
-def test_work_of_unknown_tasks_is_not_work_of_none():
-    assert Working(Instant(1.0), "busy").tasks is None
-    assert Working(Instant(1.0), "busy", frozenset()) != Working(Instant(1.0), "busy")
+def test_a_server_at_work_has_let_no_model_go_unless_it_says_so():
+    assert not Working(Instant(1.0), "busy").gone

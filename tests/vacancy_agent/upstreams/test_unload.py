@@ -17,7 +17,7 @@ FOREVER = 1e9
 
 
 class Ollama:
-    """Stands for `OllamaServer`: what it lists at each look, the last one for ever; and what it was asked."""
+    """Stands for `OllamaLists`: what it lists at each look, the last one for ever; and what it was asked."""
 
     def __init__(self, *lists: Iterable[str] | AskError, hangs: bool = False, status: int = 200) -> None:
         self.lists = list(lists)
@@ -25,7 +25,7 @@ class Ollama:
         self.status = status
         self.posts: list[tuple[str, object]] = []
         self.open = 0
-        self.server = self
+        self.client = self
 
     async def residents(self) -> Any:
         now = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]

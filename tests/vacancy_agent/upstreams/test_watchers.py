@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from standins.loop_clock import LoopClock
@@ -9,7 +11,7 @@ from vacancy_agent.upstreams import llamacpp
 from vacancy_agent.upstreams.ask import Answer, AskError
 from vacancy_agent.upstreams.llamacpp import Look
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
-from vacancy_agent.upstreams.watchers import LlamaWatcher, OpenAiWatcher, watcher_for
+from vacancy_agent.upstreams.watchers import LlamaWatcher, OllamaWatcher, OpenAiWatcher, watcher_for
 
 AT = Instant(7.0)
 QUIET = Idle(Instant(9.0), "its processes are quiet")
@@ -43,8 +45,7 @@ class Server:
     [
         (llamacpp.SlotsIdle(2), Idle(AT, "its slots are idle")),
         (llamacpp.Asleep(), Idle(AT, "it sleeps")),
-        (llamacpp.SlotsBusy(1, 2, frozenset({7})), Working(AT, "1 of 2 slots work", frozenset({7}))),
-        (llamacpp.SlotsBusy(2, 2, frozenset({7, 8})), Working(AT, "2 of 2 slots work", None)),
+        (llamacpp.SlotsBusy(1, 2), Working(AT, "1 of 2 slots work")),
         (llamacpp.Unreachable("loads its model"), Unclear("loads its model")),
         (llamacpp.NoSlots(), QUIET),
         (llamacpp.Router(), QUIET),
@@ -73,12 +74,70 @@ async def test_openai_looks_no_sooner_than_asked(answer: Answer | AskError, expe
     assert await watcher.look(Instant(5.0)) == expected
 
 
+class Lists:
+    """Stands for `OllamaLists`: each look is a list of names, or an error."""
+
+    def __init__(self, *looks: str | AskError, late: bool = False, gone: dict[str, Instant] | None = None):
+        self.looks = list(looks)
+        self.missing_of_late = late
+        self.gone = gone or {}
+
+    async def residents(self) -> tuple[SimpleNamespace, ...]:
+        look = self.looks.pop(0)
+        if isinstance(look, AskError):
+            raise look
+        return tuple(SimpleNamespace(name=name) for name in look.split())
+
+
+class Loud(Local):
+    async def look(self, not_before: Instant) -> Working:  # type: ignore[override]
+        return BUSY
+
+
+BUSY = Working(Instant(9.0), "its processes use 1.5 cores")
+GONE = {"m:latest": Instant(3.0)}
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("lists", "local", "expected"),
+    [
+        pytest.param(Lists("m:latest"), Local(), QUIET, id="quiet"),
+        pytest.param(
+            Lists("m:latest", gone={}),
+            Loud(),
+            Working(Instant(5.0), "it lists m:latest, and its processes use 1.5 cores"),
+            id="at work",
+        ),
+        pytest.param(
+            Lists("", gone=GONE),
+            Loud(),
+            Working(Instant(5.0), "it lists no model, and its processes use 1.5 cores", GONE),
+            id="gone some time ago",
+        ),
+        pytest.param(
+            Lists("n", "n", late=True, gone=GONE),
+            Loud(),
+            Working(Instant(5.0), "it has let a model go", GONE),
+            id="gone just now",
+        ),
+        pytest.param(Lists(AskError("loads")), Local(), QUIET, id="no list, quiet"),
+        pytest.param(Lists(AskError("loads")), Loud(), BUSY, id="no list"),
+        pytest.param(Lists("n", AskError("loads"), late=True), Loud(), BUSY, id="no second list"),
+    ],
+)
+async def test_ollama(lists: Lists, local: Local, expected: object):
+    watcher = OllamaWatcher(lists, local, LoopClock())  # type: ignore[arg-type]
+    assert await watcher.look(Instant(5.0)) == expected
+
+
 def test_each_dialect_has_its_row():
     llama, local, server, clock = Llama(llamacpp.NoSlots()), Local(), Server(Answer(200, b"")), LoopClock()
     rows = {
-        dialect: watcher_for(dialect, server, llama, local, clock)  # type: ignore[arg-type]
+        dialect: watcher_for(dialect, server, llama, local, clock, Lists())  # type: ignore[arg-type]
         for dialect in Dialect
     }
+    assert isinstance(rows.pop(Dialect.OLLAMA), OllamaWatcher)
     assert isinstance(rows.pop(Dialect.LLAMACPP), LlamaWatcher)
     assert isinstance(rows.pop(Dialect.OPENAI), OpenAiWatcher)
     assert set(rows.values()) == {local}
