@@ -47,6 +47,14 @@ def background_refused() -> Refusal:
     )
 
 
+def outlives_reply() -> Refusal:
+    """400: the same of a route on which all work does."""
+    return Refusal(
+        Reason.BACKGROUND_REFUSED,
+        "Jobs that go on after their reply are not lent. Use the routes that answer with the result.",
+    )
+
+
 def unauthorized() -> Refusal:
     """401."""
     return Refusal(
@@ -103,12 +111,25 @@ def unrecognised_route(dialect: str, method: str, path: bytes) -> Refusal:
     )
 
 
-def no_tunnels(path: bytes) -> Refusal:
-    """501: a WebSocket handshake. As a plain request it would be other work than was asked for."""
+def no_handshake(why: str) -> Refusal:
+    """400: it asks for a WebSocket in another way than RFC 6455 has it."""
+    return bad_request(f"This asks for a WebSocket and cannot become one: {why}.")
+
+
+def websocket_query() -> Refusal:
+    """400: a query string at a WebSocket that is work."""
+    return bad_request(
+        "This WebSocket takes no query string, since it could choose the model. Leave it out; the server's "
+        "own model is the one that is lent here."
+    )
+
+
+def foreign_page() -> Refusal:
+    """401: a web page of another site opened a WebSocket, and nothing else said who asks."""
     return Refusal(
-        Reason.UNRECOGNISED_ROUTE,
-        f"{shown(path)} was asked for as a WebSocket, which this version does not forward. Use the plain "
-        "HTTP routes (docs/routes.md).",
+        Reason.UNAUTHORIZED,
+        "A web page of another site may not open a WebSocket here without a token. Programs send no Origin, "
+        "or one that names this address.",
     )
 
 

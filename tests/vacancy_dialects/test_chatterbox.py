@@ -46,9 +46,11 @@ def test_work_that_outlives_its_reply(prefix: str, method: str, path: str) -> No
 
 @pytest.mark.parametrize(
     "path",
-    ["/health", "/v1/health", "/ping", "/models", "/v1/models", "/voices", "/v1/voices", "/voice-library"]
-    + ["/voice_library", "/voices/all-names", "/languages", "/v1/audio/voices", "/get_predefined_voices"]
-    + ["/api/model-info"],
+    [
+        *("/health", "/v1/health", "/ping", "/models", "/v1/models", "/voices", "/v1/voices"),
+        *("/voice-library", "/voice_library", "/voices/all-names", "/languages"),
+        *("/v1/audio/voices", "/get_predefined_voices", "/api/model-info"),
+    ],
 )
 def test_a_borrowers_reads(path: str) -> None:
     assert TABLE.classify("GET", path.encode(), None).cls is PASS

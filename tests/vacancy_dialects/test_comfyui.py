@@ -35,8 +35,10 @@ def test_an_upload_is_work_that_ends_with_its_reply(prefix: str, path: str) -> N
 @pytest.mark.parametrize("prefix", BOTH)
 @pytest.mark.parametrize(
     "path",
-    ["/prompt", "/history/abc", "/view", "/object_info", "/object_info/KSampler", "/models"]
-    + ["/models/checkpoints", "/embeddings", "/features"],
+    [
+        *("/prompt", "/history/abc", "/view", "/object_info", "/object_info/KSampler"),
+        *("/models", "/models/checkpoints", "/embeddings", "/features"),
+    ],
 )
 def test_a_borrowers_reads(prefix: str, path: str) -> None:
     assert cls("GET", prefix + path) is PASS

@@ -1,0 +1,152 @@
+"""What a ComfyUI submission asks for: its prompt id, whose progress it is, which models its graph loads.
+
+Invariant: what is read here is what the server reads. It takes the last of two equal keys at any depth, as
+this does below the top level; at the top two equal keys are refused like everywhere. A client id can stand in
+`extra_data` too, and counts where the top level has none.
+
+The ids of a borrower are not decided here, since whether one was used before is not in the body: `prompt_id`
+is always cut out, and `with_prompt_id` puts the one that was decided on at the end. `number` and `front`,
+which jump the queue, are cut out for good.
+
+Which models: option rejected are the loaders by the class of the node, since custom nodes have their own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from vacancy_dialects import PromptAsk
+from vacancy_edge import refusals
+from vacancy_edge.jsonbody import cut_spans, read_object, walk
+from vacancy_edge.refusal import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vacancy_edge.jsonbody import Span, Top
+
+MAX_NODES: Final = 10_000
+MAX_MODELS: Final = 64
+MAX_NAME: Final = 1024
+MAX_CLIENT_ID: Final = 256
+MAX_DEPTH: Final = 32
+
+_CUT: Final = frozenset({"prompt_id", "number", "front"})
+_WATCHED: Final = _CUT | {"prompt", "client_id", "extra_data"}
+_MAIN: Final = frozenset({"ckpt_name", "unet_name", "model_name", "model_path", "diffusion_model"})
+"""Inputs of the core loaders that name what fills the card."""
+_COMPANION: Final = re.compile(
+    r"vae|lora|clip|text_encoder|control_?net|style_model|gligen|hypernetwork|photomaker|audio_encoder"
+    r"|embedding|ip_?adapter",
+    re.IGNORECASE,
+)
+"""Inputs whose model comes with another one and is measured with it."""
+_FILES: Final = (".safetensors", ".sft", ".ckpt", ".gguf", ".pt", ".pt2", ".pth", ".bin", ".pkl", ".onnx")
+_CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_STR: Final[msgspec.json.Decoder[str | None]] = msgspec.json.Decoder(str | None)
+_ANY: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
+
+
+class _Node(msgspec.Struct):
+    inputs: dict[str, msgspec.Raw] = {}
+
+
+class _Extra(msgspec.Struct):
+    client_id: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_GRAPH: Final[msgspec.json.Decoder[dict[str, _Node]]] = msgspec.json.Decoder(dict[str, _Node])
+_EXTRA: Final[msgspec.json.Decoder[_Extra]] = msgspec.json.Decoder(_Extra)
+
+
+def read_prompt(body: bytes | memoryview) -> tuple[PromptAsk, list[Span]] | Refusal:
+    """What a submission asks for, and the bytes that do not go on; or why it is refused."""
+    top = read_object(body, _WATCHED)
+    if isinstance(top, Refusal):
+        return top
+    client_id = _client_id(top)
+    if isinstance(client_id, Refusal):
+        return client_id
+    models = _models(top.get("prompt"))
+    if isinstance(models, Refusal):
+        return models
+    spans = [] if _CUT.isdisjoint(top) else cut_spans(walk(top, body) or {}, _CUT)
+    return PromptAsk(_prompt_id(top), client_id, models), spans
+
+
+def with_prompt_id(prompt_id: str) -> bytes:
+    """What takes the place of the closing brace of a body that `read_prompt` passed, to give it this id."""
+    return b',"prompt_id":"%b"}' % prompt_id.encode()
+
+
+def closing_brace(end: bytes) -> int:
+    """How many bytes from its closing brace on a body has, which ends like this; 0: none is in sight."""
+    at = end.rfind(b"}")
+    return 0 if at < 0 or end[at + 1 :].strip(b" \t\r\n") else len(end) - at
+
+
+def _prompt_id(top: Top) -> str | None:
+    try:
+        prompt_id = _STR.decode(top["prompt_id"]) if "prompt_id" in top else None
+    except msgspec.MsgspecError:
+        return None
+    return prompt_id if prompt_id is not None and _CANONICAL.fullmatch(prompt_id) else None
+
+
+def _client_id(top: Top) -> str | None | Refusal:
+    try:
+        raw = top.get("client_id")
+        if raw is None:
+            raw = _EXTRA.decode(top["extra_data"]).client_id if "extra_data" in top else b"null"
+        client_id = _STR.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return refusals.bad_request('"client_id" must be a string, and "extra_data" an object.')
+    if client_id is not None and len(client_id) > MAX_CLIENT_ID:
+        return refusals.bad_request('"client_id" is too long.')
+    return client_id or None
+
+
+def _models(graph: msgspec.Raw | None) -> tuple[str | None, ...] | Refusal:
+    if graph is None:
+        return refusals.bad_request('The body has no "prompt". Send the graph in it, in the API format.')
+    try:
+        nodes = _GRAPH.decode(graph)
+        if len(nodes) > MAX_NODES:
+            return refusals.bad_request(f"The graph has more than {MAX_NODES} nodes.")
+        found = dict.fromkeys(name for node in nodes.values() for name in _named(node))
+    except (msgspec.MsgspecError, RecursionError):
+        return refusals.bad_request('"prompt" must be a graph in the API format: nodes by id, with inputs.')
+    if len(found) > MAX_MODELS or any(len(name or "") > MAX_NAME for name in found):
+        return refusals.bad_request(f"The graph names more than {MAX_MODELS} models, or one at great length.")
+    return tuple(found)
+
+
+def _named(node: _Node) -> Iterator[str | None]:
+    for key, value in node.inputs.items():
+        raw = bytes(value)
+        if key in _MAIN:
+            # A link to another node, or what no loader of the core takes: only its run will tell.
+            yield _STR.decode(raw) if raw.startswith(b'"') else None
+        elif b'"' in raw and not _COMPANION.search(key):
+            yield from (text for text in _texts(_ANY.decode(raw)) if _is_file(text))
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth > MAX_DEPTH:
+        raise RecursionError
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, depth + 1)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if not _COMPANION.search(key):
+                yield from _texts(inner, depth + 1)
+
+
+def _is_file(text: str) -> bool:
+    return len(text) <= MAX_NAME and text.lower().endswith(_FILES)

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from standins.comfyui_recorded import NEW, recorded
+from vacancy_api.reasons import Reason
+from vacancy_dialects import PromptAsk, table_for
+from vacancy_edge import Judged, Refusal, judge_body, retyped
+from vacancy_edge.comfy import MAX_MODELS, MAX_NODES, closing_brace, read_prompt, with_prompt_id
+from vacancy_edge.judged import without
+
+ID = "e186e2ca-b3f5-4bda-be65-4619f2694c33"
+MATCH = table_for("comfyui").classify("POST", b"/prompt", None)
+
+
+def node(**inputs: Any) -> dict[str, Any]:
+    return {"class_type": "X", "inputs": inputs}
+
+
+def body(graph: Any = None, **more: Any) -> bytes:
+    return json.dumps({"prompt": {"1": node()} if graph is None else graph} | more).encode()
+
+
+def ask(raw: bytes) -> PromptAsk:
+    found = read_prompt(raw)
+    assert not isinstance(found, Refusal), found
+    return found[0]
+
+
+def models(*nodes: dict[str, Any]) -> tuple[str | None, ...]:
+    return ask(body({str(at): one for at, one in enumerate(nodes)})).models
+
+
+def reason(raw: bytes) -> Reason:
+    found = read_prompt(raw)
+    assert isinstance(found, Refusal), found
+    return found.reason
+
+
+def test_a_recorded_submission() -> None:
+    sent = recorded(NEW, "prompt_ok_client_prompt_id")["request"]["body"]
+    assert ask(json.dumps(sent).encode()) == PromptAsk(sent["prompt_id"], "capclient", ())
+
+
+@pytest.mark.parametrize("key", ["ckpt_name", "unet_name", "model_name", "model_path", "diffusion_model"])
+def test_what_a_loader_names(key: str) -> None:
+    assert models(node(**{key: "a"}), node(seed=3, **{key: "sub/b.gguf"}), node(**{key: "a"})) == (
+        "a",
+        "sub/b.gguf",
+    )
+
+
+def test_a_loader_of_a_custom_node_is_known_by_the_file_it_names() -> None:
+    assert models(node(model="Wan.SafeTensors"), node(value={"a": ["b", {"c": "x.ckpt"}]})) == (
+        "Wan.SafeTensors",
+        "x.ckpt",
+    )
+    assert models(node(text="a cat", steps=20, image=["1", 0])) == ()
+
+
+def test_companions_come_with_a_model() -> None:
+    companions = {
+        **dict.fromkeys(("vae_name", "lora_name", "clip_name1", "control_net_name"), "c.safetensors"),
+        "lora_1": {"on": True, "lora": "l.safetensors"},
+        "stack": [{"lora": "m.safetensors", "strength": 1}],
+    }
+    assert models(node(**companions), node(ckpt_name="main.safetensors")) == ("main.safetensors",)
+
+
+def test_a_name_that_another_node_computes_is_not_known() -> None:
+    assert models(node(ckpt_name=["4", 0]), node(ckpt_name=7)) == (None,)
+
+
+def test_a_key_or_a_name_that_is_written_with_escapes_is_read_all_the_same() -> None:
+    raw = b'{"prompt": {"1": {"\\u0069nputs": {"ckpt\\u005fname": "\\u0062ig.ckpt", "x": "y\\u002ept"}}}}'
+    assert ask(raw).models == ("big.ckpt", "y.pt")
+
+
+def test_of_two_equal_keys_in_a_graph_the_last_counts_like_for_the_server() -> None:
+    raw = b'{"prompt": {"1": {"inputs": {"ckpt_name": "small", "ckpt_name": "huge"}}}}'
+    assert ask(raw).models == ("huge",)
+    raw = b'{"prompt": {"1": {"inputs": {"ckpt_name": "small"}}, "1": {"inputs": {"ckpt_name": "huge"}}}}'
+    assert ask(raw).models == ("huge",)
+    raw = b'{"prompt": {"1": {"inputs": {"ckpt_name": "small"}, "inputs": {"ckpt_name": "huge"}}}}'
+    assert ask(raw).models == ("huge",)
+
+
+@given(st.recursive(st.none() | st.integers(0, 9) | st.text(max_size=8), lambda x: st.lists(x, max_size=3)))
+def test_a_graph_is_read_like_python_reads_it(value: Any) -> None:
+    raw = body({"1": node(ckpt_name="a.ckpt", value=value), "2": node()})
+    assert ask(raw).models[0] == "a.ckpt"
+
+
+@pytest.mark.parametrize(
+    ("given_id", "kept"),
+    [
+        (ID, ID),
+        (ID.upper(), None),
+        ("not-a-uuid", None),
+        (f"{{{ID}}}", None),
+        (ID.replace("-", ""), None),
+        (ID + "\n", None),
+        (None, None),
+        (7, None),
+        ("", None),
+    ],
+)
+def test_only_a_canonical_id_is_kept(given_id: object, kept: str | None) -> None:
+    assert ask(body(prompt_id=given_id)).prompt_id == kept
+    assert ask(body()).prompt_id is None
+
+
+def test_a_client_id_counts_where_the_server_looks_for_it() -> None:
+    assert ask(body(client_id="c")).client_id == "c"
+    assert ask(body(extra_data={"client_id": "e"})).client_id == "e"
+    assert ask(body(client_id="c", extra_data={"client_id": "e"})).client_id == "c"
+    assert ask(body(client_id=None, extra_data={"client_id": "e"})).client_id is None  # null takes its place
+    assert ask(body(client_id="")).client_id is None
+    assert ask(body(extra_data={})).client_id is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"client_id": 7}, {"client_id": "x" * 300}, {"extra_data": []}, {"extra_data": {"client_id": ["x"]}}],
+)
+def test_a_client_id_that_is_none_is_refused(more: dict[str, Any]) -> None:
+    assert reason(body(**more)) is Reason.BAD_REQUEST
+
+
+@pytest.mark.parametrize("graph", [[], "x", 3, {"1": []}, {"1": {"inputs": []}}, {"1": None}])
+def test_a_prompt_that_is_no_graph_is_refused(graph: Any) -> None:
+    assert reason(body(graph)) is Reason.BAD_REQUEST
+
+
+def test_a_body_without_a_graph_is_refused() -> None:
+    assert reason(b"{}") is Reason.BAD_REQUEST
+    assert reason(b"{nope") is Reason.BAD_REQUEST  # the server answers 500
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"prompt": {}, "prompt": {"1": {}}}',
+        b'{"prompt": {}, "Prompt": {}}',
+        b'{"prompt": {}, "NUMBER": -1}',
+        b'{"prompt": {}} x',
+    ],
+)
+def test_a_body_that_reads_in_two_ways_is_refused(raw: bytes) -> None:
+    assert reason(raw) is Reason.AMBIGUOUS_BODY
+
+
+def test_bounds() -> None:
+    assert reason(body({str(at): node() for at in range(MAX_NODES + 1)})) is Reason.BAD_REQUEST
+    many = {str(at): node(ckpt_name=f"m{at}") for at in range(MAX_MODELS + 1)}
+    assert reason(body(many)) is Reason.BAD_REQUEST
+    assert reason(body({"1": node(ckpt_name="x" * 2000)})) is Reason.BAD_REQUEST
+    deep = b'{"prompt": {"1": {"inputs": {"x": ' + b"[" * 100 + b'"a"' + b"]" * 100 + b"}}}}"
+    assert reason(deep) is Reason.BAD_REQUEST
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_what_jumps_the_queue_goes_and_the_id_that_was_decided_on_comes(order: int) -> None:
+    keys = [("number", -1e9), ("prompt", {"1": node()}), ("front", True), ("prompt_id", "mine")]
+    sent = dict(keys[order:] + keys[:order])
+    raw = json.dumps(sent).encode() + b" \n"
+    found = read_prompt(raw)
+    assert not isinstance(found, Refusal)
+    kept = without(raw, found[1])
+    cut = closing_brace(kept[-64:])
+    assert json.loads(kept[:-cut] + with_prompt_id(ID)) == {"prompt": {"1": node()}, "prompt_id": ID}
+
+
+def test_without_a_closing_brace_in_sight_there_is_none() -> None:
+    assert closing_brace(b"") == closing_brace(b"    ") == closing_brace(b"} x") == 0
+
+
+def test_a_submission_is_judged_as_a_graph() -> None:
+    raw = body({"1": node(ckpt_name=["2", 0]), "2": node(value="b.ckpt")}, number=3)
+    judged = judge_body(MATCH, raw, b"application/json", None, None)
+    assert isinstance(judged, Judged)
+    assert judged.model == "b.ckpt"
+    assert judged.prompt == PromptAsk(None, None, (None, "b.ckpt"))
+    assert judged.forward is not None
+    assert b"number" not in judged.forward
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(judged), type=Judged)
+    assert again == judged  # as the helper process passes it
+
+
+def test_the_type_of_a_graph_is_json() -> None:
+    assert isinstance(judge_body(MATCH, body(), None, None, None), Judged)
+    refused = judge_body(MATCH, body(), b"application/json; charset=utf-16", None, None)
+    assert isinstance(refused, Refusal)
+    assert retyped(MATCH, b"text/plain")
+
+
+def test_a_job_that_outlives_its_reply_is_refused_by_its_head() -> None:
+    long = table_for("chatterbox").classify("POST", b"/audio/speech/long", None)
+    refused = judge_body(long, b"{}", b"application/json", None, None)
+    assert isinstance(refused, Refusal)
+    assert refused.reason is Reason.BACKGROUND_REFUSED
