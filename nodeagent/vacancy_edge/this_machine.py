@@ -24,6 +24,11 @@ def from_this_machine(peer: str | None, host: str | None, origin: str | None, *,
     """
     if not is_loopback(peer) or not (host is None or is_loopback(_name_of(host))):
         return False
+    return same_origin(host, origin, tls=tls)
+
+
+def same_origin(host: str | None, origin: str | None, *, tls: bool) -> bool:
+    """Whether no web page sends this, or a page of the very address it is sent to; arguments as above."""
     return origin is None or origin == f"{'https' if tls else 'http'}://{host}"
 
 

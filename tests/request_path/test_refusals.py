@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from standins.http_text import CHAT, LAST, answer, chunk, head_of, reply, request
+from standins.http_text import LAST, answer, chunk, head_of, reply, request
 from standins.lending_rig import BORROW, one_upstream
 from vacancy_agent.core.settings import Dialect
-from vacancy_agent.proxy.app import is_websocket
 from vacancy_api.reasons import Reason
 from vacancy_dialects import MAX_REWRITTEN
 from vacancy_http import ListenerLimits
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 Make = "Callable[..., LendingRig]"
 BODY = {"model": "m", "messages": []}
-UPGRADE = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
 
 
 def ask(rig: LendingRig, raw: bytes) -> Answer | None:
@@ -42,40 +40,6 @@ def forwarded(rig: LendingRig, raw: bytes) -> tuple[str, dict[str, str], bytes]:
     seen = head_of(server.got())
     server.send(reply())
     return seen
-
-
-class TestWebSockets:
-    @pytest.mark.parametrize("path", ["/v1/realtime", "/v1/realtime?model=m", CHAT, "/v1/models", "/nowhere"])
-    @pytest.mark.parametrize("allowed", [False, True])
-    def test_a_handshake_is_refused_and_never_becomes_a_plain_request(
-        self, lending: Callable[..., LendingRig], path: str, allowed: bool
-    ) -> None:
-        rig = lending(one_upstream(management_allowed=allowed))
-        got = ask(rig, request(path, method="GET", token=BORROW, headers=UPGRADE))
-        assert got is not None
-        assert (got.status, got.reason) == (501, "unrecognised_route")
-        assert "WebSocket" in got.error["message"]
-        assert rig.port.upstream.links == []
-        assert rig.port.app.counters.admitted == 0
-
-    def test_another_upgrade_is_a_plain_request(self, rig: LendingRig) -> None:
-        headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABk"}
-        first, fields, _ = forwarded(rig, request("/health", method="GET", token=BORROW, headers=headers))
-        assert first == "GET /health HTTP/1.1"
-        assert not fields.keys() & headers.keys()
-
-    @pytest.mark.parametrize(
-        ("value", "asks"),
-        [
-            (b"websocket", True),
-            (b"WebSocket", True),
-            (b"h2c, websocket", True),
-            (b"h2c", False),
-            (b"websockets", False),
-        ],
-    )
-    def test_which_upgrades_ask_for_one(self, value: bytes, asks: bool) -> None:
-        assert is_websocket(value) is asks
 
 
 class TestRefusals:

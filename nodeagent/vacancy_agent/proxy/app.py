@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vacancy_agent.proxy import work
+from vacancy_agent.proxy import tunnel, work
 from vacancy_agent.proxy.plan import Plan, Plans
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
 from vacancy_edge import Principal, Refusal, Scope, judge_head, refusal_reply, refusals, retyped
 from vacancy_edge.this_machine import from_this_machine
-from vacancy_http import ProtocolFault, Reply
+from vacancy_http import ProtocolFault, Reply, asks_for_websocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,26 +155,27 @@ class GatedProxy:
         x.respond(refusal_reply(refusal))
 
     def _plan(self, x: Exchange) -> Plan | None:
-        """What the head decides; None: it was refused."""
+        """What the head decides; None: it was refused, or is a WebSocket's and was dealt with."""
         principal = self._who(x)
         if principal is None or not principal.may_borrow:
             self.host.auth.denied["borrow"] += 1
             self.refuse(x, refusals.unauthorized())
             return None
-        found = self._route(x)
+        websocket = asks_for_websocket(x.header(b"upgrade"))
+        found = tunnel.route(self.table, self._may_pass, x) if websocket else self._route(x)
         if isinstance(found, Refusal):
             self.host.auth.allowed["borrow"] += 1
             self.refuse(x, found)
             return None
         plan = self._planned(x, principal, found)
+        if websocket:
+            tunnel.opens(self, x, plan, by_token=principal not in (LOOPBACK, ANYONE))
+            return None
         if principal is not LOOPBACK:  # that one depends on where the connection comes from
             self._plans.keep(x.head, self.host.generation, plan)
         return plan
 
     def _route(self, x: Exchange) -> Match | Refusal:
-        upgrade = x.header(b"upgrade")
-        if upgrade is not None and is_websocket(upgrade):
-            return refusals.no_tunnels(x.path)
         match = self.table.classify(x.method, x.path, x.query)
         if match.cls is RouteClass.WORK:
             encoding = x.header(b"content-encoding")
@@ -242,11 +243,6 @@ class GatedProxy:
             if said is not None:
                 return refusals.shown(said)
         return principal.name
-
-
-def is_websocket(upgrade: bytes) -> bool:
-    """Whether an Upgrade header asks for a WebSocket."""
-    return b"websocket" in [token.strip().lower() for token in upgrade.split(b",")]
 
 
 def _is_local(x: Exchange) -> bool:

@@ -20,7 +20,7 @@ from vacancy_agent.store.journal_format import Phase
 from vacancy_api.reasons import Reason
 from vacancy_dialects import EndWatch, needs_marker
 from vacancy_edge import LARGE, Refusal, judge_plain
-from vacancy_http import Ending
+from vacancy_http import Ending, asks_for_websocket
 
 if TYPE_CHECKING:
     from vacancy_agent.core.facts import Instant
@@ -115,6 +115,9 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
         content = judged.forward
         if content is None:
             content = x.body if x.small is None else x.small
+    elif asks_for_websocket(x.header(b"upgrade")):
+        x.tunnel(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add)
+        return
     x.forward(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add, body=content)
 
 

@@ -163,6 +163,8 @@ def engine_limits(limits: Limits) -> ListenerLimits:
         keep_alive_s=limits.keep_alive,
         max_connections=limits.max_connections,
         max_body_bytes=limits.max_request_body,
+        max_tunnels=limits.max_tunnels,
+        tunnel_idle_s=limits.tunnel_idle,
     )
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Make = "Callable[..., LendingRig]"
 BODY = {"model": "m", "messages": []}
-UPGRADE = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
 
 
 def ask(rig: LendingRig, raw: bytes) -> Answer | None:
