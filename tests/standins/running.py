@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from standins.clock import FakeClock
 from standins.hosts import observe
+from vacancy_agent.admin.events import Events
 from vacancy_agent.core.board import Board
 from vacancy_agent.core.conditions import Conditions
 from vacancy_agent.core.job import JobId, ReleasedBy
 from vacancy_agent.core.ledger import Ledger
 from vacancy_agent.core.settings import AccessSettings
 from vacancy_agent.proxy.counters import AuthCounters, UpstreamCounters
+from vacancy_agent.upstreams.listener_state import ListenerState
 from vacancy_edge import TokenTable
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class StillAgent:
     published: dict[str, PublishPhase] = field(default_factory=dict)
     unloaded: dict[str, tuple[bool | None, str]] = field(default_factory=dict)
     engine: dict[str, Counters] = field(default_factory=dict)
+    servers: dict[str, ListenerState] = field(default_factory=dict)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -46,6 +49,8 @@ class StillAgent:
         self.board = Board(self.settings)
         self.ledger = Ledger(self.settings, self.board)
         self.conditions = Conditions()
+        self.told: list[tuple[str, dict[str, object]]] = []
+        self.events = Events(lambda event, **facts: self.told.append((event, facts)))
         self.counters: dict[str, UpstreamCounters] = {}
         self.host: Any = SimpleNamespace(
             clock=self.clock,
@@ -69,6 +74,9 @@ class StillAgent:
 
     def bound(self, upstream: str) -> bool:
         return upstream not in self.unbound
+
+    def server_listener(self, upstream: str) -> ListenerState:
+        return self.servers.get(upstream, ListenerState.UNKNOWN)
 
     def engine_counters(self) -> dict[str, Counters]:
         return self.engine

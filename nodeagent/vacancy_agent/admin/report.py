@@ -173,7 +173,7 @@ def _upstream(agent: Running, upstream: UpstreamSettings, now: Instant, wall: Wa
         "active": counts.get(Phase.FORWARDING, 0) + counts.get(Phase.TRACKING, 0),
         "held": counts.get(Phase.HELD, 0),
         "models": [],
-        "listener": "unknown",
+        "listener": agent.server_listener(name).value,
         "unseenGpuWork": name in agent.host.board.unseen_gpu_work,
         "priorityScheduling": upstream.priority_scheduling,
     }

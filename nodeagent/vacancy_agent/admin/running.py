@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vacancy_agent.admin.events import Events
     from vacancy_agent.core.conditions import Conditions
     from vacancy_agent.core.effects import PublishPhase
     from vacancy_agent.core.facts import WallTime
     from vacancy_agent.core.job import JobId
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.store.sqlite import Usage
+    from vacancy_agent.upstreams.listener_state import ListenerState
     from vacancy_http import Counters
 
 
@@ -22,6 +24,7 @@ class Running(Protocol):
     version: str
     host: Host
     conditions: Conditions
+    events: Events
 
     @property
     def config_digest(self) -> str | None:
@@ -43,6 +46,10 @@ class Running(Protocol):
 
     def bound(self, upstream: str) -> bool:
         """Whether the upstream's proxy listens."""
+        ...
+
+    def server_listener(self, upstream: str) -> ListenerState:
+        """Where the upstream's own server listens, as last looked at."""
         ...
 
     def engine_counters(self) -> Mapping[str, Counters]:

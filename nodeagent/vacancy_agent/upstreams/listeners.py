@@ -41,6 +41,18 @@ def listeners(port: int) -> list[Listener]:
         return _by_psutil(port)
 
 
+def addresses_listening(port: int) -> set[str]:
+    """Local addresses of all TCP listeners on the port, whoever has them.
+
+    Raises:
+        OSError: the sockets cannot be read.
+    """
+    if sys.platform == "linux":
+        return {address for _, address in _sockets(port)}
+    else:  # noqa: RET505 - as above
+        return {address for address, _ in _by_psutil(port)}
+
+
 def _by_psutil(port: int) -> list[Listener]:
     try:
         return [

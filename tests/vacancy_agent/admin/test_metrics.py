@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from standins.hosts import host, memory, resource, seen, upstream
 from standins.running import StillAgent
 from vacancy_agent.admin import metrics
-from vacancy_agent.core.board import Pressure
+from vacancy_agent.core.board import Pressure, PressureView
+from vacancy_agent.core.conditions import config_finding, reclaimed_finding
+from vacancy_agent.core.effects import PublishPhase, ReclaimPhase
 from vacancy_agent.core.facts import (
     CpuCapacity,
     Evidence,
@@ -20,11 +24,13 @@ from vacancy_agent.core.facts import (
     Ready,
     Stale,
     Unknown,
+    WallTime,
 )
 from vacancy_agent.core.job import Job
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.proxy.counters import Outcome, UpstreamCounters
+from vacancy_agent.upstreams.listener_state import ListenerState
 from vacancy_api.reasons import Reason
 from vacancy_http import Counters
 
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MIB = 1 << 20
+ROOT = Path(__file__).parents[3]
 RESOURCES = (resource("gpu"), resource("ram", ResourceType.MEMORY), resource("cpu", ResourceType.CPU))
 UPSTREAMS = (upstream("llm", ("gpu", "ram", "cpu")),)
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -208,9 +215,112 @@ def test_the_engines_counts_are_told_by_event():
         for event in ("accepted", "evicted", "turned_away", "malformed")
     }
     assert shown == {"accepted": 9, "evicted": 1, "turned_away": 2, "malformed": 3}
+    agent.engine["llm"].tunnels = 4
+    assert value(agent, "tunnels", upstream="llm") == 4
 
 
-def test_names_that_need_escaping_do_not_break_the_exposition():
+def test_every_scope_has_both_counts_from_the_start():
+    shown = {labels for name, labels in samples(an_agent()) if name == "vacancy_auth_total"}
+    assert shown == {
+        frozenset({("scope", scope), ("outcome", outcome)})
+        for scope in ("borrow", "read", "admin", "relay")
+        for outcome in ("allowed", "denied")
+    }
+
+
+def test_what_keeps_lending_off_is_named_with_its_end():
     agent = an_agent()
-    agent.host.auth.denied['a"b\\c\nd'] += 1
-    assert value(agent, "auth_total", scope='a"b\\c\nd', outcome="denied") == 1
+    assert value(agent, "lending_held_off", by="local") == 0
+    assert value(agent, "lending_resumes_seconds") is None
+    agent.board.set_local_pause(LocalPause(WallTime(agent.clock.wall() + 90)))
+    assert value(agent, "lending_held_off", by="local") == 1
+    assert value(agent, "lending_held_off", by="schedule") == 0
+    assert value(agent, "lending_resumes_seconds") == 90
+    agent.board.set_local_pause(LocalPause(None))
+    assert value(agent, "lending_resumes_seconds") is None
+
+
+def test_presence_is_one_of_its_values_while_it_is_known():
+    agent = an_agent()
+    shown = {one: value(agent, "presence", evidence=one.value) for one in Evidence}
+    assert {one for one, number in shown.items() if number} == {Evidence.ABSENT}
+    agent.board.set_presence(Unknown("no bus"), agent.clock.now())
+    assert value(agent, "presence", evidence="absent") is None
+
+
+def test_a_condition_is_true_or_false_or_not_there():
+    agent = an_agent()
+    agent.conditions.set(config_finding([]), agent.clock.wall())
+    assert value(agent, "condition", type="ConfigApplied") == 1
+    agent.conditions.set(config_finding(["spec: wrong"]), agent.clock.wall())
+    assert value(agent, "condition", type="ConfigApplied") == 0
+    finding = reclaimed_finding({"llm": None})
+    assert finding is not None
+    agent.conditions.set(finding, agent.clock.wall())
+    assert value(agent, "condition", type="Reclaimed") is None
+
+
+def test_an_agent_that_is_not_ready():
+    agent = an_agent()
+    assert value(agent, "ready") == 1
+    agent.missing = ["presence has no fresh sample"]
+    assert value(agent, "ready") == 0
+    assert value(agent, "agent_info", version="0.1.0") == 1
+
+
+def test_the_figures_of_pressure_are_there_as_far_as_they_are_known():
+    agent = an_agent()
+    names = (
+        "resource_owner_load_pct",
+        "resource_pressure_threshold_pct",
+        "resource_pressure_observed_minutes",
+    )
+    agent.board.pressure_view["gpu"] = PressureView("clear", Percent(25.0), 10.0, Percent(3.0))
+    assert [value(agent, name, resource="gpu") for name in names] == [3.0, 25.0, 10.0]
+    agent.board.pressure_view["gpu"] = PressureView("unknown", why="no answer")
+    assert [value(agent, name, resource="gpu") for name in names] == [None, None, None]
+
+
+def test_where_a_server_listens():
+    agent = an_agent()
+    assert value(agent, "server_listener", upstream="llm", state="unknown") == 1
+    agent.servers["llm"] = ListenerState.LISTENS_ON_NETWORK
+    assert value(agent, "server_listener", upstream="llm", state="listens_on_network") == 1
+    assert value(agent, "server_listener", upstream="llm", state="unknown") == 0
+
+
+def test_the_oldest_hold_has_an_age_and_what_freed_holds_is_counted():
+    agent = an_agent()
+    assert value(agent, "hold_oldest_seconds", upstream="llm") is None
+    job = agent.ledger.reserve("llm", agent.clock.now(), borrower="ci")
+    assert isinstance(job, Job)
+    agent.clock.advance(5)
+    agent.ledger.hold(job.id, "the borrower left", agent.clock.now())
+    agent.clock.advance(2)
+    assert value(agent, "hold_oldest_seconds", upstream="llm") == 7
+    agent.events("freed", upstream="llm", job=job.id, by="administrator", why="asked")
+    assert value(agent, "holds_freed_total", upstream="llm", by="administrator") == 1
+    assert value(agent, "holds_freed_total", upstream="llm", by="proof") == 0
+
+
+def test_reclaims_and_unloads_are_shown_as_they_stand_and_counted():
+    agent = an_agent()
+    assert value(agent, "reclaim_phase", upstream="llm", phase="waiting") == 0
+    agent.published["llm"] = PublishPhase("llm", ReclaimPhase.PROCEEDING, (), agent.clock.now())
+    agent.events("reclaim", upstream="llm", phase="proceeding", edges=1)
+    agent.events("reclaimed", upstream="llm", reason="UnloadNotConfirmed")
+    agent.unloaded["llm"] = (False, "it still lists the model")
+    assert value(agent, "reclaim_phase", upstream="llm", phase="proceeding") == 1
+    assert value(agent, "reclaims_total", upstream="llm", phase="proceeding") == 1
+    assert value(agent, "unloads_total", upstream="llm", result="UnloadNotConfirmed") == 1
+    assert value(agent, "reclaimed", upstream="llm") == 0
+
+
+def test_the_page_lists_what_there_is_with_kind_labels_and_meaning():
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    rows = [
+        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {one.about} |"
+        for one in metrics.families(an_agent())
+    ]
+    assert [row for row in rows if row not in page] == []
+    assert len(re.findall(r"^\| `vacancy_", page, re.MULTILINE)) == len(rows)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vacancy_agent.wiring.config import Configuration
 
 pytestmark = pytest.mark.component
-HEAVY = {"pydantic", "yaml", "kubernetes", "dbus_fast", "kopf"}
+HEAVY = {"pydantic", "yaml", "kubernetes", "prometheus_client", "dbus_fast", "kopf"}
 
 
 @pytest.fixture
