@@ -126,9 +126,16 @@ class Partition:
 
     def mark(self, slot: int, phase: Phase) -> None:
         """Note a later phase, for people who look at the file; what a slot means does not change by it."""
+        self._amend(slot, phase=phase)
+
+    def note_prompt(self, slot: int, prompt: str, *, confirmed: bool) -> None:
+        """Note the id of the slot's prompt, by which the server can be asked about the job."""
+        self._amend(slot, prompt=prompt, confirmed=confirmed)
+
+    def _amend(self, slot: int, **changes: Phase | str | bool) -> None:
         record = read_slot(bytes(self._slots[slot]))
         if record is not None and self._used[slot]:
-            self._slots[slot][:] = pack_slot(replace(record, phase=phase))
+            self._slots[slot][:] = pack_slot(replace(record, **changes))  # type: ignore[arg-type]
 
     def holds(self) -> tuple[RecoveredHold, ...]:
         """Every slot in use, as it would be found by an agent that starts now."""

@@ -13,6 +13,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from uuid import UUID
 
 from vacancy_agent.core.facts import ProcessIdentity, WallTime
 
@@ -23,8 +24,13 @@ MAGIC = b"VcyHolds"
 VERSION = 1
 BORROWER_BYTES = 64
 MODEL_BYTES = 156
+PROMPT_BYTES = 16
+"""Of a job with a prompt, these end the model's field."""
 
 _BODY = struct.Struct(f"<B3xIQdd{BORROWER_BYTES}s{MODEL_BYTES}s")
+_PROMPT_BODY = struct.Struct(f"<BB2xIQdd{BORROWER_BYTES}s{MODEL_BYTES - PROMPT_BYTES}s{PROMPT_BYTES}s")
+"""The same with a mark where the other has a zero, so that slots of either form can be told apart."""
+_NO_PROMPT, _ASKED, _CONFIRMED = range(3)
 _HEADER = struct.Struct("<8sIIB3x44s64s")
 _CRC = struct.Struct("<I")
 _FREE_KIND = 0
@@ -68,6 +74,10 @@ class HoldRecord:
     started: WallTime
     process: ProcessIdentity | None = None
     """The upstream's process when the job was forwarded, where one is known."""
+    prompt: str | None = None
+    """The id of a ComfyUI submission, a UUID: the server can be asked about it."""
+    confirmed: bool = False
+    """The server has answered with this very id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +109,28 @@ class Recovery:
 
 
 def pack_slot(record: HoldRecord) -> bytes:
-    """The slot's 256 bytes. `Partition.write` does the same inline, for speed."""
+    """The slot's 256 bytes. `Partition.write` does the same inline, for speed, of a job without a prompt."""
     process = record.process
-    body = pack_body(
-        record.phase,
-        process.pid if process else 0,
-        record.job,
-        record.started,
-        process.started if process else 0.0,
-        bounded(record.borrower, BORROWER_BYTES),
-        bounded(record.model, MODEL_BYTES),
-    )
+    pid, started = (process.pid, process.started) if process else (0, 0.0)
+    who, prompt = bounded(record.borrower, BORROWER_BYTES), _uuid(record.prompt)
+    if prompt is None:
+        what = bounded(record.model, MODEL_BYTES)
+        body = pack_body(record.phase, pid, record.job, record.started, started, who, what)
+    else:
+        mark = _CONFIRMED if record.confirmed else _ASKED
+        what = bounded(record.model, MODEL_BYTES - PROMPT_BYTES)
+        body = _PROMPT_BODY.pack(
+            record.phase, mark, pid, record.job, record.started, started, who, what, prompt
+        )
     return body + pack_crc(zlib.crc32(body))
+
+
+def _uuid(prompt: str | None) -> bytes | None:
+    """A prompt's id as a slot has it. What is no UUID has no room: its hold ends by another proof."""
+    try:
+        return UUID(prompt).bytes if prompt is not None and str(UUID(prompt)) == prompt else None
+    except ValueError:
+        return None
 
 
 def bounded(text: str, size: int) -> bytes:
@@ -132,9 +152,15 @@ def read_slot(raw: bytes) -> HoldRecord | None:
     body = raw[: _BODY.size]
     if len(raw) != SLOT_SIZE or pack_crc(zlib.crc32(body)) != raw[_BODY.size :]:
         return None
-    kind, pid, job, started, process_started, borrower, model = _BODY.unpack(body)
-    if kind not in _PHASES:
+    kind, mark = body[0], body[1]
+    if kind not in _PHASES or mark > _CONFIRMED:
         return None
+    if mark == _NO_PROMPT:
+        _, pid, job, started, process_started, borrower, model = _BODY.unpack(body)
+        prompt = None
+    else:
+        _, _, pid, job, started, process_started, borrower, model, raw = _PROMPT_BODY.unpack(body)
+        prompt = str(UUID(bytes=raw))
     return HoldRecord(
         job=job,
         phase=Phase(kind),
@@ -142,6 +168,8 @@ def read_slot(raw: bytes) -> HoldRecord | None:
         model=_text(model),
         started=WallTime(started),
         process=ProcessIdentity(pid, process_started) if pid else None,
+        prompt=prompt,
+        confirmed=mark == _CONFIRMED,
     )
 
 

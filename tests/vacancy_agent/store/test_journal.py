@@ -54,6 +54,20 @@ def test_a_job_is_found_by_the_next_agent_until_it_is_freed(tmp_path: Path):
     assert found["gpu"] == ()
 
 
+def test_the_prompt_of_a_job_is_found_by_the_next_agent_too(tmp_path: Path):
+    journal, _ = opened(tmp_path)
+    gpu = journal.partition("gpu")
+    slot = gpu.write(7, "team-a", "sdxl", NOW, ProcessIdentity(9, 1.5))
+    gpu.note_prompt(slot, "e186e2ca-b3f5-4bda-be65-4619f2694c33", confirmed=False)
+    gpu.mark(slot, Phase.TRACKING)
+
+    _, found = opened(tmp_path)
+    record = found["gpu"][0].record
+    assert record is not None
+    assert (record.job, record.phase, record.model) == (7, Phase.TRACKING, "sdxl")
+    assert (record.prompt, record.confirmed) == ("e186e2ca-b3f5-4bda-be65-4619f2694c33", False)
+
+
 def test_a_slot_freed_twice_is_a_bug_that_shows(tmp_path: Path):
     journal, _ = opened(tmp_path)
     slot = journal.partition("gpu").write(7, "a", "m", NOW)

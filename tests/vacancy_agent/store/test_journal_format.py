@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import struct
+import zlib
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +14,7 @@ from vacancy_agent.store.journal_format import (
     FREE,
     HEADER_SIZE,
     MODEL_BYTES,
+    PROMPT_BYTES,
     SLOT_SIZE,
     Header,
     HoldCause,
@@ -26,6 +32,7 @@ from vacancy_agent.store.journal_format import (
 
 BOOT, OTHER_BOOT = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 CAPACITY = 4
+PROMPT = "e186e2ca-b3f5-4bda-be65-4619f2694c33"
 
 processes = st.builds(
     ProcessIdentity, pid=st.integers(1, 2**32 - 1), started=st.floats(allow_nan=False, allow_infinity=False)
@@ -38,6 +45,13 @@ records = st.builds(
     model=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=MODEL_BYTES // 4),
     started=st.floats(allow_nan=False).map(WallTime),
     process=st.none() | processes,
+)
+prompted = st.builds(
+    replace,
+    records,
+    prompt=st.uuids().map(str),
+    confirmed=st.booleans(),
+    model=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=(MODEL_BYTES - PROMPT_BYTES) // 4),
 )
 slot_contents = st.lists(st.none() | records, min_size=CAPACITY, max_size=CAPACITY)
 
@@ -58,11 +72,33 @@ def recovered(raw: bytes, *, boot: str = BOOT, local: bool = True, capacity: int
     return recover(raw, upstream="gpu", boot_id=boot, local=local, capacity=capacity)
 
 
-@given(records)
+@given(records | prompted)
 def test_a_slot_reads_back_as_written(written: HoldRecord):
     raw = pack_slot(written)
     assert len(raw) == SLOT_SIZE
     assert read_slot(raw) == written
+
+
+def test_a_slot_of_a_version_that_knew_no_prompts_reads_as_ever():
+    body = struct.pack("<B3xIQdd64s156s", 1, 42, 7, 1.0, 3.5, b"team-a", b"m" * 156)
+    found = read_slot(body + struct.pack("<I", zlib.crc32(body)))
+    assert found == replace(record(), model="m" * 156)
+
+
+def test_a_long_model_is_cut_to_make_room_for_a_prompt():
+    long = replace(record(), model="m" * 156, prompt=PROMPT, confirmed=True)
+    assert read_slot(pack_slot(long)) == replace(long, model="m" * 140)
+
+
+@pytest.mark.parametrize("prompt", ["7", PROMPT.upper(), PROMPT.replace("-", ""), ""])
+def test_a_prompt_that_is_no_uuid_has_no_room(prompt: str):
+    assert read_slot(pack_slot(replace(record(), prompt=prompt, confirmed=True))) == record()
+
+
+def test_a_slot_with_a_mark_that_no_version_wrote_is_damage():
+    body = bytearray(pack_slot(record())[:-4])
+    body[1] = 3
+    assert read_slot(bytes(body) + struct.pack("<I", zlib.crc32(body))) is None
 
 
 @given(st.text(st.characters(), max_size=200), st.integers(0, 70))
