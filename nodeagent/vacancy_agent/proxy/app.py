@@ -135,8 +135,11 @@ class GatedProxy:
     def exchange_ended(self, x: Exchange, ending: Ending) -> None:
         """Release or hold."""
         request: Request | None = x.context
-        if request is not None and request.job is not None:
-            work.ended(self, x, request, ending)
+        if request is not None:
+            if request.job is not None:
+                work.ended(self, x, request, ending)
+            elif isinstance(request, tunnel.Listening):
+                tunnel.ended(self, request)
         # Exchange and request name each other. Left like that, each pair waits for the garbage collector, and
         # the memory of the next one is never warm: that cost more than all of this package's own work.
         x.context = None

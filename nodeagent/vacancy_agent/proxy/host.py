@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from vacancy_agent.proxy.counters import AuthCounters, UpstreamCounters
+from vacancy_edge.comfy_clients import ClientIds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -104,6 +105,8 @@ class Host:
     auth: AuthCounters = field(default_factory=AuthCounters)
     used: dict[str, Used] = field(default_factory=dict)
     """What each borrower used since somebody last took it from here."""
+    client_ids: ClientIds = field(default_factory=ClientIds)
+    """Whose ComfyUI client ids are whose; a server is told from another by its target."""
     processes: dict[str, ProcessIdentity] = field(default_factory=dict)
     """The process behind each upstream, where it is local and known."""
 

@@ -22,6 +22,7 @@ from vacancy_agent.proxy import work
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import WEBSOCKET, QueryRule, RouteClass
 from vacancy_edge import Judged, Refusal, refusal_reply, refusals
+from vacancy_edge.comfy_clients import client_in, foreign_client
 from vacancy_edge.this_machine import same_origin
 from vacancy_http import Reply, handshake_fault
 
@@ -33,8 +34,19 @@ if TYPE_CHECKING:
     from vacancy_dialects import Match, RouteTable
     from vacancy_http import Exchange
 
+
 VERSION = (b"sec-websocket-version", b"13")
 """RFC 6455, 4.2.2: whoever sent no valid handshake is told which version there is."""
+
+
+class Listening(Request):
+    """A tunnel that brings the messages for one client id."""
+
+    __slots__ = ("client_id",)
+
+    def __init__(self, exchange: Exchange, plan: Plan, client_id: str) -> None:
+        super().__init__(exchange, plan)
+        self.client_id = client_id
 
 
 def route(table: RouteTable, may_pass: Container[RouteClass], x: Exchange) -> Match | Refusal:
@@ -62,13 +74,36 @@ def opens(proxy: GatedProxy, x: Exchange, plan: Plan, *, by_token: bool) -> None
         proxy.refuse(x, refusals.foreign_page())
     elif x.tunnels_full:
         proxy.refuse(x, refusals.tunnel_cap())
-    else:
+    elif plan.is_work:
         request = x.context = Request(x, plan)
-        if plan.is_work:
-            work.admit(proxy, x, request, Judged())
-        else:
-            proxy.counters.passed += 1
-            x.tunnel(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add)
+        work.admit(proxy, x, request, Judged())
+    else:
+        _pass_through(proxy, x, plan)
+
+
+def ended(proxy: GatedProxy, request: Listening) -> None:
+    """A tunnel for a client id is over."""
+    host = proxy.host
+    host.client_ids.closed(proxy.settings.target, request.client_id, host.clock.now())
+
+
+def _pass_through(proxy: GatedProxy, x: Exchange, plan: Plan) -> None:
+    name = plan.match.route.client_query if plan.match.route is not None else None
+    client_id = None if name is None else client_in(x.query, name)
+    if isinstance(client_id, Refusal):
+        proxy.refuse(x, client_id)
+        return
+    if client_id is None:
+        x.context = Request(x, plan)
+    else:
+        ids, server = proxy.host.client_ids, proxy.settings.target
+        if not ids.claim(server, client_id, plan.borrower, proxy.host.clock.now()):
+            proxy.refuse(x, foreign_client(client_id))
+            return
+        ids.opened(server, client_id)
+        x.context = Listening(x, plan, client_id)
+    proxy.counters.passed += 1
+    x.tunnel(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add)
 
 
 def _from_here(x: Exchange) -> bool:

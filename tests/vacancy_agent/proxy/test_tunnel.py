@@ -12,7 +12,7 @@ from standins.lending_rig import BORROW, READ, RELAY, one_upstream
 from standins.websocket_text import agreed, handshake
 from vacancy_agent.core.facts import Evidence
 from vacancy_agent.core.job import Phase
-from vacancy_agent.core.settings import AccessSettings, OnOwnerReturn, ResourceType
+from vacancy_agent.core.settings import AccessSettings, Dialect, OnOwnerReturn, ResourceType
 from vacancy_agent.proxy.counters import Outcome
 from vacancy_api.reasons import Reason
 from vacancy_dialects import WEBSOCKET, QueryRule, Route, RouteClass, RouteTable
@@ -347,3 +347,36 @@ class TestTheCap:
         got = answer(waits.got())
         assert (got.status, got.reason) == (503, "tunnel_cap")
         assert list(rig.host.ledger.jobs()) == []
+
+
+class TestClientIds:
+    """`/ws` of ComfyUI with somebody's client id takes the place of their socket."""
+
+    @pytest.fixture
+    def rig(self, lending: Callable[..., LendingRig]) -> LendingRig:
+        return lending(one_upstream(dialect=Dialect.COMFYUI))
+
+    def test_belong_to_the_borrower_who_listens(self, rig: LendingRig) -> None:
+        client = opened(rig, b"/ws?clientId=a")
+        opened(rig, b"/api/ws?clientId=a")  # the same borrower again
+        gateway = b"Bearer " + RELAY.encode()
+        got = refused(rig, b"/ws?clientId=a", authorization=gateway)
+        assert (got.status, got.reason) == (400, "bad_request")
+        opened(rig, b"/ws?clientId=b", authorization=gateway)
+        opened(rig, b"/ws", authorization=gateway)
+        client.hang_up()
+        rig.port.link(1).hang_up()
+        assert refused(rig, b"/ws?clientId=a", authorization=gateway).status == 400
+        rig.advance(4000)
+        opened(rig, b"/ws?clientId=a", authorization=gateway)
+
+    @pytest.mark.parametrize(
+        "query", [b"clientId=a&clientId=b", b"clientid=a&clientId=b", b"clientId=" + b"a" * 300]
+    )
+    def test_have_one_reading(self, rig: LendingRig, query: bytes) -> None:
+        assert refused(rig, b"/ws?" + query).status == 400
+
+    def test_go_to_a_server_that_sees_no_origin(self, rig: LendingRig) -> None:
+        connect(rig, b"/ws?clientId=a", origin=b"http://app.example", sec_fetch_site=b"cross-site")
+        _, fields, _ = head_of(rig.port.link().got())
+        assert not fields.keys() & {"origin", "sec-fetch-site"}
