@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from golang import compiling, toolchain
 from kubes import build as building
-from kubes import toolchain
 from kubes.build import build
 from kubes.places import KUBERNETES, PROGRAMS, find, folder, missing, version
 from kubes.say import KubeError
@@ -88,7 +88,7 @@ def test_progress_is_told(
     fake_go: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAKE_SLEEP", "0.5")
-    monkeypatch.setattr(building, "PROGRESS_S", 0.1)
+    monkeypatch.setattr(compiling, "PROGRESS_S", 0.1)
     build(["etcd"])
     assert "[1/1] etcd: 1 modules fetched, 0 packages compiled" in capsys.readouterr().err
 

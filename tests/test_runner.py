@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from runner.__main__ import chosen_stages, parse, summarise
+from runner.ahead import Ahead
 from runner.stage import Outcome, run_command, run_stage
 from runner.tiers import TIERS, _skip_reasons
 
@@ -56,7 +58,7 @@ def test_the_stages(argv: list[str], stages: list[str]) -> None:
 
 def test_every_mark_belongs_to_a_tier() -> None:
     marks = " ".join(tier.marks for tier in TIERS)
-    assert all(mark in marks for mark in ("component", "logind", "llama", "kube", "slow"))
+    assert all(mark in marks for mark in ("component", "logind", "llama", "ollama", "kube", "slow"))
 
 
 def test_skips_are_read_with_their_reasons_and_expected_failures_are_not(tmp_path: Path) -> None:
@@ -66,6 +68,21 @@ def test_skips_are_read_with_their_reasons_and_expected_failures_are_not(tmp_pat
     report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
     assert _skip_reasons(report) == ["missing: root (2 tests)"]
     assert _skip_reasons(tmp_path / "none.xml") == []
+
+
+def test_what_takes_minutes_is_made_beside_the_stages_before(capsys: pytest.CaptureFixture[str]) -> None:
+    ahead = Ahead([sys.executable, "-c", "print('made'); raise SystemExit(3)"])
+    assert ahead.wait(30) == 3
+    assert "made" in capsys.readouterr().out
+    ahead.end()
+
+
+def test_what_nobody_waits_for_is_ended() -> None:
+    ahead = Ahead(["sleep", "600"])
+    started = time.monotonic()
+    ahead.end()
+    assert time.monotonic() - started < 30
+    assert Ahead(["sleep", "600"]).wait(0.1) is None
 
 
 def test_a_failing_command_fails_its_stage() -> None:

@@ -14,8 +14,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from golang.places import cache
 from kubes.build import build
-from kubes.places import CONTROL_PLANE, PROGRAMS, cache, find
+from kubes.places import CONTROL_PLANE, PROGRAMS, find
 from kubes.say import KubeError, lasted, say
 
 END_DEADLINE_S = 15.0

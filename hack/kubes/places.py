@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from golang.places import cache
+
 HERE = Path(__file__).resolve().parent
 KUBERNETES = HERE
 """Go module that pins etcd and every part of Kubernetes."""
@@ -43,15 +45,6 @@ PROGRAMS = {
     },
     "helm": Program(HELM, "helm.sh/helm/v4/cmd/helm"),
 }
-
-
-def cache() -> Path:
-    """Where programs are kept, outside the tree: VACANCY_KUBE_CACHE, or the user's cache directory."""
-    named = os.environ.get("VACANCY_KUBE_CACHE")
-    if named:
-        return Path(named).absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "vacancy-kube"
 
 
 def version(name: str) -> str:

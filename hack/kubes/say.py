@@ -1,20 +1,14 @@
-"""Words on the way, on stderr: stdout is for what scripts read."""
+"""Words of `hack/kube`."""
 
 from __future__ import annotations
 
-import sys
+from golang.say import BuildError, lasted
+from golang.say import say as said
 
-
-class KubeError(RuntimeError):
-    """Something is missing or failed; the message says what to do."""
+__all__ = ["KubeError", "lasted", "say"]
+KubeError = BuildError
 
 
 def say(message: str) -> None:
     """One line."""
-    print(f"kube: {message}", file=sys.stderr, flush=True)
-
-
-def lasted(seconds: float) -> str:
-    """A length of time for people."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    said(message, "kube")

@@ -40,10 +40,17 @@ def chosen_stages(options: argparse.Namespace, pytest_args: list[str]) -> list[s
 
 def run(stages: list[str], pytest_args: list[str]) -> list[Outcome]:
     """Run the stages in their order."""
-    outcomes = run_checks() if "checks" in stages else []
-    for tier in TIERS:
-        if tier.name in stages:
-            outcomes.append(run_tier(tier, pytest_args, strict=not pytest_args))
+    tiers = [tier for tier in TIERS if tier.name in stages]
+    # A person's selection of tests starts no build: what it lacks is then said by the tests themselves.
+    ahead = {} if pytest_args else {tier.name: tier.start() for tier in tiers}
+    try:
+        outcomes = run_checks() if "checks" in stages else []
+        for tier in tiers:
+            outcomes.append(run_tier(tier, pytest_args, strict=not pytest_args, ahead=ahead.get(tier.name)))
+    finally:
+        for started in ahead.values():
+            if started is not None:
+                started.end()
     return outcomes
 
 

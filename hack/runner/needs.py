@@ -33,6 +33,14 @@ COMPONENT_NEEDS = (
     Need("util-linux", ("unshare",)),
     Need("git", ("git",)),
 )
+OLLAMA_NEEDS = (
+    Need("gcc", ("gcc",)),
+    Need("g++", ("g++",)),
+    Need("libc6-dev", ("/usr/include/stdlib.h",)),
+    Need("nlohmann-json3-dev", ("/usr/include/nlohmann/json.hpp",)),
+    Need("libstb-dev", ("/usr/include/stb/stb_image.h",)),
+)
+"""What `hack/ollama build` compiles with."""
 BENCH_NEEDS = (Need("nginx-light", ("nginx", "/usr/sbin/nginx")), Need("wrk", ("wrk",)))
 
 

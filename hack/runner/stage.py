@@ -45,10 +45,10 @@ def run_command(argv: Sequence[str], *, limit_s: float) -> int | None:
     except subprocess.TimeoutExpired:
         return None
     finally:
-        _end_group(process)
+        end_group(process)
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: subprocess.Popen[bytes]) -> None:
     """Leave nothing of the group running; a command that still runs may first clean up after itself."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)

