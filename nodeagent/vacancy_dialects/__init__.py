@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from vacancy_dialects.asks import PromptAsk, RunnerAsk
 from vacancy_dialects.endings import EndWatch, needs_marker
-from vacancy_dialects.names import canonical_model
+from vacancy_dialects.names import canonical_model, is_cloud, names_a_source
 from vacancy_dialects.registry import UnknownDialectError, table_for
 from vacancy_dialects.replies import MAX_REWRITTEN, ReplyUnreadableError, rewrite_reply
 from vacancy_dialects.routes import (
     WEBSOCKET,
+    BodyRule,
     BodyShape,
     EndMark,
     Match,
@@ -22,6 +23,7 @@ from vacancy_dialects.table import RouteTable
 __all__ = [
     "MAX_REWRITTEN",
     "WEBSOCKET",
+    "BodyRule",
     "BodyShape",
     "EndMark",
     "EndWatch",
@@ -36,6 +38,8 @@ __all__ = [
     "RunnerAsk",
     "UnknownDialectError",
     "canonical_model",
+    "is_cloud",
+    "names_a_source",
     "needs_marker",
     "rewrite_reply",
     "table_for",

@@ -4,7 +4,7 @@ A clean end of the framing is not success: servers send their headers before the
 chunked body in the ordinary way when the generation broke. So the stream is watched for the event that its
 API ends with.
 
-Invariant: `seen` is true only when a whole `data:` line is that event. A miss is safe (the work counts as
+Invariant: `seen` is true only when a whole line is that event. A miss is safe (the work counts as
 running until another proof), a false hit is not, therefore text that a model wrote never counts: the cheap
 search over a chunk only decides whether the lines are worth parsing. Searching the bytes alone was rejected
 for that reason; parsing every event was rejected for its cost at hundreds of chunks a second on hundreds of
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MAX_LINE: Final = 4 << 20
 """Bytes kept of one line that is split over chunks; a longer line is passed over: its end stays unseen."""
 
+_DATA: Final = b"data:"
+_OBJECT: Final = b"{"
 _STREAMS: Final = (b"text/event-stream", b"application/x-ndjson")
 
 
@@ -46,9 +48,14 @@ class _Native(msgspec.Struct):
     stop: bool = False
 
 
+class _Done(msgspec.Struct):
+    done: bool = False
+
+
 _CHAT: Final[msgspec.json.Decoder[_Chat]] = msgspec.json.Decoder(_Chat)
 _TYPED: Final[msgspec.json.Decoder[_Typed]] = msgspec.json.Decoder(_Typed)
 _NATIVE: Final[msgspec.json.Decoder[_Native]] = msgspec.json.Decoder(_Native)
+_DONE: Final[msgspec.json.Decoder[_Done]] = msgspec.json.Decoder(_Done)
 
 _TYPES: Final[Mapping[EndMark, frozenset[str]]] = {
     EndMark.MESSAGES: frozenset({"message_stop"}),
@@ -80,6 +87,16 @@ def _maybe_native(chunk: bytes) -> bool:
         if not chunk.startswith(b'"stop":false', at):
             return True
         at = chunk.find(b'"stop"', at + 12)
+    return False
+
+
+def _maybe_done(chunk: bytes) -> bool:
+    """`done` is in every line, as false; Go writes no space after the colon."""
+    at = chunk.find(b'"done"')
+    while at >= 0:
+        if not chunk.startswith(b'"done":false', at):
+            return True
+        at = chunk.find(b'"done"', at + 12)
     return False
 
 
@@ -117,6 +134,7 @@ _FILTERS: Final[Mapping[EndMark, Callable[[bytes], bool]]] = {
     EndMark.MESSAGES: _maybe_messages,
     EndMark.RESPONSES: _maybe_responses,
     EndMark.NATIVE: _maybe_native,
+    EndMark.DONE: _maybe_done,
     EndMark.TRANSCRIPT: _maybe_transcript,
     EndMark.SPEECH: _maybe_speech,
     EndMark.IMAGE: _maybe_image,
@@ -124,11 +142,13 @@ _FILTERS: Final[Mapping[EndMark, Callable[[bytes], bool]]] = {
 
 
 def is_end(mark: EndMark, payload: bytes) -> bool:
-    """Whether one event's data (what follows `data:`) is the end that `mark` names."""
+    """Whether one event's data (what follows `data:`, or a whole line) is the end that `mark` names."""
     payload = payload.strip()
     try:
         if mark is EndMark.NATIVE:
             return _NATIVE.decode(payload).stop
+        if mark is EndMark.DONE:
+            return _DONE.decode(payload).done
         if mark is EndMark.CHAT:
             return payload == b"[DONE]" or _has_finish(payload)
         if mark is EndMark.TRANSCRIPT and (payload == b"[DONE]" or _has_finish(payload)):
@@ -157,10 +177,11 @@ def needs_marker(route: Route, content_type: bytes | None) -> bool:
 class EndWatch:
     """Watches the bytes of one event stream for its end. Ask `seen` when the stream is over."""
 
-    __slots__ = ("_held", "_held_size", "_mark", "_maybe", "_seen")
+    __slots__ = ("_held", "_held_size", "_mark", "_maybe", "_seen", "_starts")
 
     def __init__(self, route: Route) -> None:
         self._mark = route.end
+        self._starts = _OBJECT if route.end is EndMark.DONE else _DATA
         self._maybe = _FILTERS[route.end]
         self._held: list[bytes] = []
         self._held_size = 0
@@ -203,6 +224,6 @@ class EndWatch:
 
     def _look(self, lines: bytes) -> None:
         for line in lines.split(b"\n"):
-            if line.startswith(b"data:") and is_end(self._mark, line[5:]):
+            if line.startswith(self._starts) and is_end(self._mark, line.removeprefix(_DATA)):
                 self._seen = True
                 return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from vacancy_dialects import chatterbox, comfyui, llamacpp, openai
+from vacancy_dialects import chatterbox, comfyui, llamacpp, ollama, openai
 from vacancy_dialects.table import RouteTable
 
 _TABLES: Final = {
+    "ollama": RouteTable("ollama", ollama.ROWS),
     "openai": RouteTable("openai", openai.ROWS),
     "llamacpp": RouteTable("llamacpp", llamacpp.ROWS),
     "comfyui": RouteTable("comfyui", comfyui.ROWS),

@@ -54,6 +54,23 @@ class BodyShape(StrEnum):
     NONE = "none"
 
 
+class BodyRule(StrEnum):
+    """By which rules the fields of a JSON body are read."""
+
+    PLAIN = "plain"
+    """A model, a few counts, and what only the gateway may say."""
+    OLLAMA = "ollama"
+    """Ollama's own: canonical names, `keep_alive` within bounds, what its runner is asked for."""
+    OLLAMA_GENERATE = "ollama-generate"
+    """As OLLAMA; without a prompt it loads, or with `keep_alive` 0 unloads, which is management."""
+    OLLAMA_CHAT = "ollama-chat"
+    """The same without messages."""
+    OLLAMA_V1 = "ollama-v1"
+    """Names as OLLAMA; no field for options or `keep_alive`."""
+    OLLAMA_SHOW = "ollama-show"
+    """A read that names its model in `model` or `name`."""
+
+
 class QueryRule(StrEnum):
     """What happens to the query string of a matched route."""
 
@@ -83,6 +100,8 @@ class EndMark(Enum):
     """`transcript.text.done` (OpenAI), or what ends CHAT (vLLM)."""
     SPEECH = "speech"
     """`speech.audio.done` (OpenAI)."""
+    DONE = "done"
+    """A line that is an object with `"done": true` (Ollama's own streams, which are lines and no events)."""
     IMAGE = "image"
     """`image_generation.completed` or `image_edit.completed` (OpenAI)."""
 
@@ -114,12 +133,14 @@ class Route:
     path: str
     cls: RouteClass
     shape: BodyShape = BodyShape.NONE
+    body: BodyRule = BodyRule.PLAIN
     query: QueryRule = QueryRule.KEEP
     end: EndMark = EndMark.UNKNOWN
     reply: ReplyRule = ReplyRule.AS_IS
     background_refused: bool = False
     own_ids: bool = False
     judged_read: bool = False
+    model_in_path: bool = False
     tracked: bool = False
     outlives: bool = False
     client_query: str | None = None

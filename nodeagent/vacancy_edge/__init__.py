@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from vacancy_edge import refusals
+from vacancy_edge.bodies import Judged
 from vacancy_edge.bodyhelper import LARGE, BodyHelper
 from vacancy_edge.budget import Budget
-from vacancy_edge.judged import Judged, judge_body, judge_head, judge_plain, retyped
+from vacancy_edge.judged import is_judged, judge_body, judge_head, judge_plain, retyped
 from vacancy_edge.refusal import Refusal, refusal_reply
 from vacancy_edge.tokens import Principal, Scope, TokenTable
 
@@ -18,6 +19,7 @@ __all__ = [
     "Refusal",
     "Scope",
     "TokenTable",
+    "is_judged",
     "judge_body",
     "judge_head",
     "judge_plain",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final, Protocol
 
-from vacancy_dialects import RouteClass
+from vacancy_edge.bodies import NOTHING
 from vacancy_edge.helper_wire import Question
-from vacancy_edge.judged import NOTHING, judge_head
+from vacancy_edge.judged import is_judged, judge_head
 from vacancy_edge.lane_thread import ThreadLane
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vacancy_dialects import Match
-    from vacancy_edge.judged import Judged
+    from vacancy_edge.bodies import Judged
     from vacancy_edge.refusal import Refusal
     from vacancy_http.body import Body
 
@@ -64,11 +64,12 @@ class BodyHelper:
     ) -> None:
         """`judge_body` for a large body; `done` is called with its answer on the loop, once, later.
 
-        A field that had to go is then overwritten with spaces in the body itself, and `Judged.forward` is
-        None. The body may be closed meanwhile; the answer is a refusal then or stands for nothing.
+        What had to be edited is then edited in the body itself, with spaces where it got shorter, and
+        `Judged.forward` is None. The body may be closed meanwhile; the answer is a refusal then or stands for
+        nothing.
         """
         refused = judge_head(match, content_type, content_encoding, query)
-        if refused is not None or match.route is None or match.cls is not RouteClass.WORK:
+        if refused is not None or match.route is None or not is_judged(match):
             self._loop.call_soon(done, refused or NOTHING)
             return
         self._lane.submit(Question.about(match.route, len(body), content_type, relay=relay), body, done)

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from vacancy_api.reasons import Reason
-from vacancy_dialects import BodyShape, Match, Route, RouteClass
-from vacancy_edge.judged import Judged  # noqa: TC001 - msgspec reads the annotations
+from vacancy_dialects import BodyRule, BodyShape, Match, Route, RouteClass
+from vacancy_edge.bodies import Judged  # noqa: TC001 - msgspec reads the annotations
 from vacancy_edge.refusal import Refusal
 
 MAX_MESSAGE: Final = 128 << 10
@@ -24,12 +24,13 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
     relay_fields: tuple[str, ...]
     content_type: bytes | None
     relay: bool
+    body: BodyRule = BodyRule.PLAIN
 
     @classmethod
     def about(cls, route: Route, length: int, content_type: bytes | None, *, relay: bool) -> Question:
-        """The question about a body of a work route."""
+        """The question about a body that is judged."""
         fields = tuple(sorted(route.relay_fields))
-        return cls(length, route.shape, route.background_refused, fields, content_type, relay)
+        return cls(length, route.shape, route.background_refused, fields, content_type, relay, route.body)
 
     def match(self) -> Match:
         """As much of the match as judging needs."""
@@ -38,6 +39,7 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
             path="",
             cls=RouteClass.WORK,
             shape=self.shape,
+            body=self.body,
             background_refused=self.background_refused,
             relay_fields=frozenset(self.relay_fields),
         )
@@ -45,11 +47,15 @@ class Question(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What the body asks for, or the refusal in its parts."""
+    """What the body asks for, or the refusal in its parts.
+
+    `length` is the length of the file where an edit has made it longer.
+    """
 
     judged: Judged | None
     reason: Reason | None = None
     message: str = ""
+    length: int | None = None
 
     def verdict(self) -> Judged | Refusal:
         """The answer as the caller wants it."""

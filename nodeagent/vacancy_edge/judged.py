@@ -24,6 +24,7 @@ from vacancy_edge.bodies import (
     output,
     text_of,
 )
+from vacancy_edge.comfy import judge_graph
 from vacancy_edge.jsonbody import cut_spans, read_object, walk
 from vacancy_edge.multipart import boundary_of, read_form
 from vacancy_edge.ollama_body import judge_ollama, ollama_name
@@ -43,6 +44,7 @@ _JSON_TYPE: Final = re.compile(
     rb"((?:[ \t]*+;[ \t]*+(?:" + _TOKEN + rb"=(?:" + _TOKEN + rb"""|"[^"\\]*+"))?+)*+)"""
 )
 _CHARSET: Final = re.compile(rb"""; *+charset=("?)(?:utf-?8|us-ascii)\1(?= *(?:;|\Z))""")
+_TEXTS: Final = frozenset({BodyShape.JSON, BodyShape.GRAPH})
 _FORM_FIELDS: Final = frozenset({"model", "stream"})
 _FORM_WANTED: Final = "Send this route a body of type multipart/form-data with one plain boundary."
 
@@ -53,7 +55,7 @@ def retyped(match: Match, content_type: bytes | None) -> bool:
     A server that believed in a form would read other fields than were judged.
     """
     route = match.route
-    is_json = match.cls is RouteClass.WORK and route is not None and route.shape in _TEXTS
+    is_json = route is not None and route.shape in _TEXTS and is_judged(match)
     return is_json and content_type is not None and _kind(content_type) in CARELESS
 
 
@@ -81,13 +83,21 @@ def judge_head(
         return None
     if not is_judged(match):
         return _model_in_path(match.params) if route.model_in_path else None
+    return _head_of_judged(route, content_type, content_encoding, query)
+
+
+def _head_of_judged(
+    route: Route, content_type: bytes | None, content_encoding: bytes | None, query: bytes | None
+) -> Refusal | None:
+    if route.outlives:
+        return refusals.outlives_reply()
     if content_encoding and content_encoding.strip().lower() != b"identity":
         return refusals.content_encoding(content_encoding)
     if query and route.query is QueryRule.REFUSE:
         return refusals.bad_request(
             "This route takes no query string, since it could choose the model. Use the form fields."
         )
-    if route.shape is BodyShape.JSON:
+    if route.shape in _TEXTS:
         plain = content_type is None or content_type == b"application/json"
         return None if plain else _json_type(content_type or b"")
     if route.shape is BodyShape.MULTIPART and boundary_of(content_type) is None:
@@ -156,6 +166,8 @@ def judge_edits(
     route = match.route
     if route is None or route.shape is BodyShape.NONE or not is_judged(match):
         return NOTHING, []
+    if route.shape is BodyShape.GRAPH:
+        return judge_graph(route, body, relay)
     if route.shape is BodyShape.JSON:
         return _READERS[route.body](route, body, relay)
     return _judge_form(route, body, content_type, relay)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from vacancy_edge.judged import Judged
+    from vacancy_edge.bodies import Judged
     from vacancy_edge.refusal import Refusal
     from vacancy_http.body import Body
 
@@ -125,7 +125,7 @@ class ProcessLane:
             return
         try:
             message = self._process.socket.recv(MAX_MESSAGE)
-            verdict = decode_answer.decode(message).verdict() if message else None
+            verdict = self._verdict(message) if message else None
         except BlockingIOError:
             return
         except (OSError, msgspec.MsgspecError):
@@ -134,6 +134,12 @@ class ProcessLane:
             self._drop("its reader died")
         else:
             self._finish(verdict)
+
+    def _verdict(self, message: bytes) -> Judged | Refusal:
+        answer = decode_answer.decode(message)
+        if answer.length is not None and self._current is not None:
+            self._current.body.grown(answer.length)
+        return answer.verdict()
 
     def _drop(self, why: str) -> None:
         self._forget()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from vacancy_edge.bodies import Judged
     from vacancy_edge.helper_wire import Question
-    from vacancy_edge.judged import Judged
     from vacancy_edge.refusal import Refusal
     from vacancy_http.body import Body
 

@@ -76,6 +76,24 @@ class Body:
         """The descriptor of the memory file, for a helper process; None for a body that is a bytes object."""
         return None if self._file is None else self._file.fileno()
 
+    def grown(self, length: int) -> None:
+        """Whoever has the descriptor made the file `length` bytes long: from now on, that is the body.
+
+        A body that is closed stays so.
+
+        Raises:
+            ValueError: it is shorter than it was; views of it would point behind its end.
+        """
+        if self._file is None or self._map is None:
+            return
+        if length < self._length:
+            raise ValueError("a body does not get shorter")
+        before = self._map
+        self._map = mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ)
+        self._length = length
+        with contextlib.suppress(BufferError):  # somebody still has a view
+            before.close()
+
     def close(self) -> None:
         """Give the memory back; what still has a view keeps it until that view is gone."""
         self.small = None

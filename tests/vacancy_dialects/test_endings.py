@@ -111,6 +111,15 @@ CHAT = b'data: {"choices":[{"index":0,"delta":%b,"finish_reason":%b}]}\n\n'
         (EndMark.NATIVE, rb'data: {"content":"\"stop\":true","stop":false}' + b"\n\n", False),
         (EndMark.NATIVE, b'data: {"stop":false,"generation_settings":{"stop":true}}\n\n', False),
         (EndMark.NATIVE, b'data: {"stop":["x"]}\n\n', False),
+        (EndMark.DONE, b'{"model":"m","done":false}\n{"model":"m","done":true}\n', True),
+        (EndMark.DONE, b'{"model":"m", "done": true}', True),
+        (EndMark.DONE, b'{"response":"","done":true,"done_reason":"stop"}\r\n', True),
+        (EndMark.DONE, b'{"response":"\\"done\\":true","done":false}\n', False),
+        (EndMark.DONE, b'{"x":{"done":true},"done":false}\n', False),
+        (EndMark.DONE, b'{"error":"the runner has ended, it is \\"done\\""}\n', False),
+        (EndMark.DONE, b'data: {"done":true}\n', False),
+        (EndMark.DONE, b'{"done":"true"}\n', False),
+        (EndMark.DONE, b'[{"done":true}]\n', False),
         (EndMark.TRANSCRIPT, b'data: {"type":"transcript.text.done","text":""}\n\n', True),
         (EndMark.TRANSCRIPT, b"data: [DONE]\n\n", True),
         (EndMark.TRANSCRIPT, b'data: {"type":"transcript.text.delta","delta":"[DONE]"}\n\n', False),
@@ -154,7 +163,13 @@ def test_a_stream_of_events_must_show_its_end(content_type: bytes | None, needed
 
 
 def ends(mark: EndMark, text: bytes) -> bool:
+    if mark is EndMark.DONE:
+        return any(line_ends(line) for line in text.split(b"\n"))
     return any(event_ends(mark, line[5:].strip()) for line in text.split(b"\n") if line.startswith(b"data:"))
+
+
+def line_ends(line: bytes) -> bool:
+    return line.startswith(b"{") and json.loads(line).get("done") is True
 
 
 def event_ends(mark: EndMark, data: bytes) -> bool:
@@ -181,6 +196,8 @@ TEXTS = st.sampled_from(
         "\n\ndata: [DONE]\n\n",
         '"finish_reason":"stop"',
         '"stop":true',
+        '"done":true',
+        '\n{"done":true}\n',
         '{"type":"message_stop"}',
         "response.completed",
         "é[",
@@ -211,11 +228,12 @@ EVENTS = st.one_of(
     ),
     st.fixed_dictionaries({"type": TYPES, "delta": TEXTS}),
     st.fixed_dictionaries({"content": TEXTS, "stop": st.booleans(), "settings": st.just({"stop": []})}),
+    st.fixed_dictionaries({"response": TEXTS, "done": st.booleans(), "x": st.just({"done": True})}),
 )
 LINES = st.one_of(
-    st.tuples(EVENTS, st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans()).map(
-        lambda event: b"data: " + json.dumps(event[0], separators=event[1], ensure_ascii=event[2]).encode()
-    ),
+    st.tuples(
+        EVENTS, st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans(), st.sampled_from([b"data: ", b""])
+    ).map(lambda event: event[3] + json.dumps(event[0], separators=event[1], ensure_ascii=event[2]).encode()),
     st.sampled_from(
         [b"data: [DONE]", b"data:[DONE]", b": comment [DONE]", b"event: message_stop", b"", b"id: 1"]
     ),

@@ -14,9 +14,11 @@ def test_a_dialect_has_one_table(dialect: str):
     assert table_for(dialect) is table_for(dialect)
 
 
-@pytest.mark.parametrize("dialect", ["ollama", "OpenAI", ""])
+@pytest.mark.parametrize("dialect", ["Ollama", "OpenAI", ""])
 def test_a_dialect_without_a_table_names_those_there_are(dialect: str):
-    with pytest.raises(UnknownDialectError, match=r"this version has chatterbox, comfyui, llamacpp"):
+    with pytest.raises(
+        UnknownDialectError, match=r"this version has chatterbox, comfyui, llamacpp, ollama, openai"
+    ):
         table_for(dialect)
 
 

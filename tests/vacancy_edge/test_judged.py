@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from vacancy_api.reasons import Reason
 from vacancy_dialects import Match, RouteClass, table_for
 from vacancy_edge import Judged, Refusal, judge_body, judge_head, retyped
-from vacancy_edge.judged import MAX_MODEL_NAME, judge_plain, judge_spans, without
+from vacancy_edge.bodies import MAX_MODEL_NAME
+from vacancy_edge.judged import judge_edits, judge_plain
 
 CHAT = b"/v1/chat/completions"
 
@@ -184,7 +185,7 @@ def test_other_classes_are_not_read():
     match = match_of(b"/sleep")
     assert match.cls is RouteClass.MANAGEMENT
     assert judge_body(match, b"\x00", b"text/plain", b"gzip", b"level=1") == Judged()
-    assert judge_spans(match, b"\x00", None, relay=False) == (Judged(), [])
+    assert judge_edits(match, b"\x00", None, relay=False) == (Judged(), [])
 
 
 FORM = b'--x\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n--x--\r\n'
@@ -206,11 +207,6 @@ def test_forms(name: bytes, value: bytes, relay: bool, answer: Judged | Reason):
     match = match_of(b"/v1/audio/transcriptions")
     asked = judge_plain(match, FORM % (name, value), b"multipart/form-data; boundary=x", relay=relay)
     assert (asked.reason if isinstance(asked, Refusal) else asked) == answer
-
-
-def test_cutting_nothing_changes_nothing():
-    assert without(b"abc", []) == b"abc"
-    assert without(memoryview(b"abcdef"), [(0, 1), (2, 4)]) == b"bef"
 
 
 @settings(max_examples=200, deadline=None)
