@@ -29,13 +29,17 @@ class PromptAsk:
     """What a ComfyUI submission says about itself.
 
     Attributes:
-        prompt_id: the id it brings, where that is one to be kept: a UUID in canonical lower case. In front of
-            the upstream, the id under which it is forwarded.
+        prompt_id: the id that its body has now: its own where that is a UUID in canonical lower case, else a
+            new one.
         client_id: whose progress it is; None: nobody's.
         models: what its loaders name, in the order of the graph; None among them: a name that only the run of
             the graph will tell.
+        own: the id is the borrower's.
+        from_end: where the id begins in the body that is forwarded, in bytes from its end.
     """
 
-    prompt_id: str | None
+    prompt_id: str
     client_id: str | None
     models: tuple[str | None, ...] = ()
+    own: bool = False
+    from_end: int = 0

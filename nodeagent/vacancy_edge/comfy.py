@@ -4,9 +4,9 @@ Invariant: what is read here is what the server reads. It takes the last of two 
 this does below the top level; at the top two equal keys are refused like everywhere. A client id can stand in
 `extra_data` too, and counts where the top level has none.
 
-The ids of a borrower are not decided here, since whether one was used before is not in the body: `prompt_id`
-is always cut out, and `with_prompt_id` puts the one that was decided on at the end. `number` and `front`,
-which jump the queue, are cut out for good.
+Whether a borrower's prompt id was used before is not in the body and is not decided here. The id, theirs or a
+new one, is put at the end of the body, where it can still be exchanged for another of its length
+(`PromptAsk.from_end`). `number` and `front`, which jump the queue, are cut out.
 
 Which models: option rejected are the loaders by the class of the node, since custom nodes have their own.
 """
@@ -15,18 +15,21 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import msgspec
 
 from vacancy_dialects import PromptAsk
 from vacancy_edge import refusals
+from vacancy_edge.bodies import Edit, Found, Judged
 from vacancy_edge.jsonbody import cut_spans, read_object, walk
 from vacancy_edge.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vacancy_edge.jsonbody import Span, Top
+    from vacancy_dialects import Route
+    from vacancy_edge.jsonbody import Top
 
 MAX_NODES: Final = 10_000
 MAX_MODELS: Final = 64
@@ -45,6 +48,7 @@ _COMPANION: Final = re.compile(
 )
 """Inputs whose model comes with another one and is measured with it."""
 _FILES: Final = (".safetensors", ".sft", ".ckpt", ".gguf", ".pt", ".pt2", ".pth", ".bin", ".pkl", ".onnx")
+_SPACE: Final = b" \t\r\n"
 _CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _STR: Final[msgspec.json.Decoder[str | None]] = msgspec.json.Decoder(str | None)
 _ANY: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
@@ -62,30 +66,33 @@ _GRAPH: Final[msgspec.json.Decoder[dict[str, _Node]]] = msgspec.json.Decoder(dic
 _EXTRA: Final[msgspec.json.Decoder[_Extra]] = msgspec.json.Decoder(_Extra)
 
 
-def read_prompt(body: bytes | memoryview) -> tuple[PromptAsk, list[Span]] | Refusal:
-    """What a submission asks for, and the bytes that do not go on; or why it is refused."""
+def judge_graph(_route: Route, body: bytes | memoryview, _relay: bool) -> Found | Refusal:
+    """What a submission asks for, with the edits that give it its prompt id; or why it is refused."""
     top = read_object(body, _WATCHED)
     if isinstance(top, Refusal):
         return top
-    client_id = _client_id(top)
+    client_id, models = _client_id(top), _models(top.get("prompt"))
     if isinstance(client_id, Refusal):
         return client_id
-    models = _models(top.get("prompt"))
     if isinstance(models, Refusal):
         return models
-    spans = [] if _CUT.isdisjoint(top) else cut_spans(walk(top, body) or {}, _CUT)
-    return PromptAsk(_prompt_id(top), client_id, models), spans
+    own = _prompt_id(top)
+    prompt_id = own or str(uuid4())
+    edits, after = _edits(top, body, prompt_id)
+    ask = PromptAsk(prompt_id, client_id, models, own=own is not None, from_end=len(prompt_id) + 2 + after)
+    return Judged(next(filter(None, models), None), prompt=ask), edits
 
 
-def with_prompt_id(prompt_id: str) -> bytes:
-    """What takes the place of the closing brace of a body that `read_prompt` passed, to give it this id."""
-    return b',"prompt_id":"%b"}' % prompt_id.encode()
-
-
-def closing_brace(end: bytes) -> int:
-    """How many bytes from its closing brace on a body has, which ends like this; 0: none is in sight."""
-    at = end.rfind(b"}")
-    return 0 if at < 0 or end[at + 1 :].strip(b" \t\r\n") else len(end) - at
+def _edits(top: Top, body: bytes | memoryview, prompt_id: str) -> tuple[list[Edit], int]:
+    """What goes and what comes, and how many bytes of white space follow the object."""
+    edits: list[Edit] = []
+    if not _CUT.isdisjoint(top):
+        edits = [Edit(*span) for span in cut_spans(walk(top, body) or {}, _CUT)]
+    end = len(body)
+    while body[end - 1] in _SPACE:
+        end -= 1
+    brace = end - 1
+    return [*edits, Edit(brace, brace, b',"prompt_id":"%b"' % prompt_id.encode())], len(body) - end
 
 
 def _prompt_id(top: Top) -> str | None:

@@ -94,6 +94,20 @@ class Body:
         with contextlib.suppress(BufferError):  # somebody still has a view
             before.close()
 
+    def overwrite(self, at: int, data: _Octets) -> None:
+        """Replace as many bytes from `at` on by `data`; of a body that is closed nothing.
+
+        Raises:
+            ValueError: that is not inside of it.
+        """
+        if not 0 <= at <= self._length - len(data):
+            raise ValueError("outside of the body")
+        if self.small is not None:
+            self.small = self.small[:at] + data + self.small[at + len(data) :]
+        elif self._file is not None:
+            self._file.seek(at)
+            write_all(self._file, data)
+
     def close(self) -> None:
         """Give the memory back; what still has a view keeps it until that view is gone."""
         self.small = None

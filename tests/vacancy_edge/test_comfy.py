@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -12,11 +13,13 @@ from standins.comfyui_recorded import NEW, recorded
 from vacancy_api.reasons import Reason
 from vacancy_dialects import PromptAsk, table_for
 from vacancy_edge import Judged, Refusal, judge_body, retyped
-from vacancy_edge.comfy import MAX_MODELS, MAX_NODES, closing_brace, read_prompt, with_prompt_id
-from vacancy_edge.judged import without
+from vacancy_edge.bodies import edited
+from vacancy_edge.comfy import MAX_MODELS, MAX_NODES, judge_graph
 
 ID = "e186e2ca-b3f5-4bda-be65-4619f2694c33"
 MATCH = table_for("comfyui").classify("POST", b"/prompt", None)
+assert MATCH.route is not None
+ROUTE = MATCH.route
 
 
 def node(**inputs: Any) -> dict[str, Any]:
@@ -28,9 +31,10 @@ def body(graph: Any = None, **more: Any) -> bytes:
 
 
 def ask(raw: bytes) -> PromptAsk:
-    found = read_prompt(raw)
+    found = judge_graph(ROUTE, raw, False)
     assert not isinstance(found, Refusal), found
-    return found[0]
+    assert found[0].prompt is not None
+    return found[0].prompt
 
 
 def models(*nodes: dict[str, Any]) -> tuple[str | None, ...]:
@@ -38,14 +42,15 @@ def models(*nodes: dict[str, Any]) -> tuple[str | None, ...]:
 
 
 def reason(raw: bytes) -> Reason:
-    found = read_prompt(raw)
+    found = judge_graph(ROUTE, raw, False)
     assert isinstance(found, Refusal), found
     return found.reason
 
 
 def test_a_recorded_submission() -> None:
     sent = recorded(NEW, "prompt_ok_client_prompt_id")["request"]["body"]
-    assert ask(json.dumps(sent).encode()) == PromptAsk(sent["prompt_id"], "capclient", ())
+    found = ask(json.dumps(sent).encode())
+    assert found == PromptAsk(sent["prompt_id"], "capclient", (), own=True, from_end=38)
 
 
 @pytest.mark.parametrize("key", ["ckpt_name", "unet_name", "model_name", "model_path", "diffusion_model"])
@@ -112,8 +117,13 @@ def test_a_graph_is_read_like_python_reads_it(value: Any) -> None:
     ],
 )
 def test_only_a_canonical_id_is_kept(given_id: object, kept: str | None) -> None:
-    assert ask(body(prompt_id=given_id)).prompt_id == kept
-    assert ask(body()).prompt_id is None
+    found = ask(body(prompt_id=given_id))
+    assert found.own == (kept is not None)
+    assert str(UUID(found.prompt_id)) == found.prompt_id == (kept or found.prompt_id)
+
+
+def test_a_submission_without_an_id_is_given_one_that_nobody_has() -> None:
+    assert ask(body()).prompt_id != ask(body()).prompt_id
 
 
 def test_a_client_id_counts_where_the_server_looks_for_it() -> None:
@@ -165,20 +175,23 @@ def test_bounds() -> None:
     assert reason(deep) is Reason.BAD_REQUEST
 
 
-@pytest.mark.parametrize("order", [0, 1, 2, 3])
-def test_what_jumps_the_queue_goes_and_the_id_that_was_decided_on_comes(order: int) -> None:
-    keys = [("number", -1e9), ("prompt", {"1": node()}), ("front", True), ("prompt_id", "mine")]
-    sent = dict(keys[order:] + keys[:order])
-    raw = json.dumps(sent).encode() + b" \n"
-    found = read_prompt(raw)
+@pytest.mark.parametrize("after", [b"", b" \n\t"])
+@pytest.mark.parametrize(
+    "more", [{}, {"prompt_id": "mine"}, {"prompt_id": ID}, {"number": -1e9, "front": True}]
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_what_jumps_the_queue_goes_and_the_id_stands_where_it_can_be_exchanged(
+    first: bool, more: dict[str, Any], after: bytes
+) -> None:
+    graph = {"prompt": {"1": node()}}
+    raw = json.dumps(more | graph if first else graph | more).encode() + after
+    found = judge_graph(ROUTE, raw, False)
     assert not isinstance(found, Refusal)
-    kept = without(raw, found[1])
-    cut = closing_brace(kept[-64:])
-    assert json.loads(kept[:-cut] + with_prompt_id(ID)) == {"prompt": {"1": node()}, "prompt_id": ID}
-
-
-def test_without_a_closing_brace_in_sight_there_is_none() -> None:
-    assert closing_brace(b"") == closing_brace(b"    ") == closing_brace(b"} x") == 0
+    forward, prompt = edited(raw, found[1]), found[0].prompt
+    assert prompt is not None
+    assert json.loads(forward) == {**graph, "prompt_id": prompt.prompt_id}
+    at = len(forward) - prompt.from_end
+    assert forward[at : at + 36].decode() == prompt.prompt_id
 
 
 def test_a_submission_is_judged_as_a_graph() -> None:
@@ -186,7 +199,8 @@ def test_a_submission_is_judged_as_a_graph() -> None:
     judged = judge_body(MATCH, raw, b"application/json", None, None)
     assert isinstance(judged, Judged)
     assert judged.model == "b.ckpt"
-    assert judged.prompt == PromptAsk(None, None, (None, "b.ckpt"))
+    assert judged.prompt is not None
+    assert judged.prompt.models == (None, "b.ckpt")
     assert judged.forward is not None
     assert b"number" not in judged.forward
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(judged), type=Judged)

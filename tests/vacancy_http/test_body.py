@@ -219,3 +219,20 @@ async def test_a_body_of_64_mib_costs_little_more_than_itself() -> None:
         assert isinstance(seen[0][1], int)
         if sys.platform == "linux":
             assert _rss() - base < 16 * MIB
+
+
+@pytest.mark.parametrize("size", [10, FILE_ABOVE + 10])
+def test_bytes_are_replaced_by_as_many_others(size: int) -> None:
+    sink = BodySink(size)
+    sink.write(b"." * size)
+    body = sink.finish()
+    view = body.view()
+    body.overwrite(size - 5, b"abc")
+    assert body.bytes[-6:] == b".abc.."
+    assert len(body) == size
+    for at in (-1, size - 2):
+        with pytest.raises(ValueError, match="outside"):
+            body.overwrite(at, b"abc")
+    view.release()
+    body.close()
+    body.overwrite(0, b"abc")
