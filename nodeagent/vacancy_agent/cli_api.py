@@ -50,6 +50,31 @@ def call(
         ApiUnreachableError: nobody answers there, or not as a vacancy agent does.
         ApiRefusedError: the agent refused, or the address or the token cannot be used; the message says why.
     """
+    request, base, unauthorized = _prepared(args, method, path, scope=scope, body=body)
+    try:
+        answer = json.loads(_exchange(request, base, unauthorized))
+    except ValueError as error:
+        raise _stranger(base) from error
+    if not isinstance(answer, dict):
+        raise _stranger(base)
+    return answer
+
+
+def fetch(args: argparse.Namespace, path: str, *, scope: str) -> bytes:
+    """The bytes of one GET.
+
+    Raises:
+        ApiUnreachableError: nobody answers there, or not as a vacancy agent does.
+        ApiRefusedError: the agent refused, or the address or the token cannot be used; the message says why.
+    """
+    request, base, unauthorized = _prepared(args, "GET", path, scope=scope, body=None)
+    return _exchange(request, base, unauthorized)
+
+
+def _prepared(
+    args: argparse.Namespace, method: str, path: str, *, scope: str, body: dict[str, Any] | None
+) -> tuple[urllib.request.Request, str, str]:
+    """The request, the address as given, and what to say where the agent does not let us in."""
     base = _checked_base(args.api or os.environ.get("VACANCY_API") or DEFAULT_API)
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(base + path, data=data, method=method)  # noqa: S310 - scheme checked
@@ -62,7 +87,7 @@ def call(
             raise ApiRefusedError(WRONG_INPUT, "the token has characters that no token has")
         request.add_header("Authorization", f"Bearer {token}")
     told = "the agent does not accept this token for it"
-    return _exchange(request, base, told if token else f"no token was found in {_tokens_file(args)}")
+    return request, base, told if token else f"no token was found in {_tokens_file(args)}"
 
 
 def find_token(args: argparse.Namespace, scope: str) -> str | None:
@@ -92,12 +117,12 @@ def _checked_base(base: str) -> str:
     return base.rstrip("/")
 
 
-def _exchange(request: urllib.request.Request, base: str, unauthorized: str) -> dict[str, Any]:
+def _exchange(request: urllib.request.Request, base: str, unauthorized: str) -> bytes:
     # Proxy settings of the environment are for the internet, not for the agent on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=TIMEOUT_S) as response:
-            answer = json.loads(response.read())
+            content: bytes = response.read()
     except urllib.error.HTTPError as error:
         with error:
             raise _refused(error, base, unauthorized) from error
@@ -105,9 +130,7 @@ def _exchange(request: urllib.request.Request, base: str, unauthorized: str) -> 
         raise _stranger(base) from error
     except OSError as error:
         raise ApiUnreachableError(_why(error, base)) from error
-    if not isinstance(answer, dict):
-        raise _stranger(base)
-    return answer
+    return content
 
 
 def _refused(error: urllib.error.HTTPError, base: str, unauthorized: str) -> Exception:

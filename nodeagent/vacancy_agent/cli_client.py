@@ -1,8 +1,9 @@
-"""The subcommands that ask a running agent: status, who, why, pause, resume, holds."""
+"""The subcommands that ask a running agent: status, who, why, pause, resume, holds, debug, diagnostics."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,19 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     end.add_argument("--until", metavar="TIME", help="for example 2026-12-24T18:00:00Z")
     _command(commands, "resume", "end a pause made with `vacancy pause`", _resume)
     holds = _command(commands, "holds", "work whose end is not proved, and how to free it", _holds)
+    debug = _command(commands, "debug", "log every request for a while, to see what becomes of it", _debug)
+    debug.add_argument(
+        "--for",
+        dest="duration",
+        metavar="DURATION",
+        default="10m",
+        help="default 10m, at most 1h; 0s ends it",
+    )
+    about = "write what is needed to find a fault into one archive: status, configuration, log, metrics"
+    diagnostics = _command(commands, "diagnostics", about, _diagnostics, as_json=False)
+    diagnostics.add_argument(
+        "--out", metavar="FILE", default="vacancy-diagnostics.tar", help="default %(default)s; - for stdout"
+    )
     holds.add_argument("--release", metavar="ID", help="free this hold: you know that the work has ended")
 
 
@@ -38,6 +52,8 @@ def _command(
     name: str,
     about: str,
     run: Callable[[argparse.Namespace], int],
+    *,
+    as_json: bool = True,
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=about, description=about[0].upper() + about[1:] + "."
@@ -53,7 +69,8 @@ def _command(
         metavar="DIR",
         help=f"where the agent keeps tokens.json (default {default_state_dir()})",
     )
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    if as_json:
+        parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(run=lambda args: _guarded(run, args))
     return parser
 
@@ -119,3 +136,31 @@ def _holds(args: argparse.Namespace) -> int:
         document = cli_api.call(args, "GET", "/admin/holds", scope="admin")
     _show(args, document, cli_text.holds)
     return EXIT_OK
+
+
+def _debug(args: argparse.Namespace) -> int:
+    body = {"for": args.duration}
+    _show(args, cli_api.call(args, "POST", "/admin/debug", scope="admin", body=body), cli_text.debugging)
+    return EXIT_OK
+
+
+def _diagnostics(args: argparse.Namespace) -> int:
+    content = cli_api.fetch(args, "/admin/diagnostics", scope="admin")
+    if args.out == "-":
+        sys.stdout.buffer.write(content)
+        return EXIT_OK
+    try:
+        # For the owner's eyes: the archive has no secret in it, but it says who borrowed what.
+        with open(args.out, "wb", opener=_private) as file:
+            file.write(content)
+    except OSError as error:
+        print(f"vacancy: {args.out} cannot be written: {error.strerror or error}", file=sys.stderr)
+        return EXIT_RUNTIME
+    print(
+        f"Written to {args.out}. It holds no secret, but it says who borrowed what: look before you send it."
+    )
+    return EXIT_OK
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -100,6 +100,12 @@ def resumed(document: Document) -> str:
     return _lending_line(state) if state["allowed"] else f"Not paused any more. {_lending_line(state)}"
 
 
+def debugging(document: Document) -> str:
+    """The answer to a debug window that was opened, or ended."""
+    until = document["debugUntil"]
+    return f"Every request is logged until {until}." if until else "Requests are not logged any more."
+
+
 def holds(document: Document) -> str:
     """`vacancy holds`."""
     if "released" in document:

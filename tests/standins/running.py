@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from standins.clock import FakeClock
 from standins.hosts import observe
+from vacancy_agent.admin.debug import DebugWindow
 from vacancy_agent.admin.events import Events
 from vacancy_agent.core.board import Board
 from vacancy_agent.core.conditions import Conditions
@@ -42,6 +43,8 @@ class StillAgent:
     unloaded: dict[str, tuple[bool | None, str]] = field(default_factory=dict)
     engine: dict[str, Counters] = field(default_factory=dict)
     servers: dict[str, ListenerState] = field(default_factory=dict)
+    configured: str = '{"kind": "AgentConfig"}'
+    logged: list[str] = field(default_factory=lambda: ["2026-11-30T08:00:00.000Z held job=7"])
     asked: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -52,6 +55,7 @@ class StillAgent:
         self.told: list[tuple[str, dict[str, object]]] = []
         self.events = Events(lambda event, **facts: self.told.append((event, facts)))
         self.counters: dict[str, UpstreamCounters] = {}
+        self.debug = DebugWindow(lambda on: self.asked.append(("watch", on)), self.clock, self.events)
         self.host: Any = SimpleNamespace(
             clock=self.clock,
             board=self.board,
@@ -71,6 +75,13 @@ class StillAgent:
     @property
     def reclaims(self) -> dict[str, PublishPhase]:
         return self.published
+
+    @property
+    def config_document(self) -> str:
+        return self.configured
+
+    def recent_log(self) -> list[str]:
+        return self.logged
 
     def bound(self, upstream: str) -> bool:
         return upstream not in self.unbound

@@ -16,7 +16,7 @@ from vacancy_agent import cli
 
 SCRIPT = Path(sys.executable).with_name("vacancy")
 MODULE = (sys.executable, "-m", "vacancy_agent.cli")
-COMMANDS = ("agent", "status", "who", "why", "pause", "resume", "holds", "config")
+COMMANDS = ("agent", "status", "who", "why", "pause", "resume", "holds", "debug", "diagnostics", "config")
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def ends(argv: list[str]) -> int:
 def test_help_lists_every_command_with_a_line(capsys: pytest.CaptureFixture[str]):
     assert ends(["--help"]) == 0
     text = capsys.readouterr().out
-    lines = dict(re.findall(r"^    (\w+) +(\S.*)$", text, re.MULTILINE))
+    lines = dict(re.findall(r"^    (\w+)(?:\n)? +(\S.*)$", text, re.MULTILINE))
     assert set(COMMANDS) <= lines.keys()
     assert all(len(lines[name].split()) >= 4 for name in COMMANDS)
     assert "vacancy agent --manifest FILE" in text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tarfile
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -210,3 +212,40 @@ def test_what_answers_json_but_is_no_agent_of_this_version(vacancy: Command, mon
 )
 def test_exit_codes_by_the_agents_answer(status: int, code: int):
     assert _code_of(status) == code
+
+
+def test_a_debug_window_logs_every_request_and_ends(vacancy: Command):
+    code, out, err = vacancy("debug", "--for", "1h")
+    assert (code, err) == (0, "")
+    assert out.startswith("Every request is logged until 20")
+    vacancy.agent.ask("GET", "/status", scope="read")
+    code, _, err = vacancy("debug", "--for", "61m")
+    assert (code, err) == (
+        2,
+        'vacancy: "for" must be a duration such as 45m, 2h or 1h30m, at most an hour\n',
+    )
+    assert vacancy("debug", "--for", "0s") == (0, "Requests are not logged any more.\n", "")
+    assert vacancy.json("debug", "--for", "0s")["debugUntil"] is None
+
+
+def test_diagnostics_are_one_private_archive_without_a_token(vacancy: Command, tmp_path: Path):
+    out = tmp_path / "found.tar"
+    code, told, err = vacancy("diagnostics", "--out", str(out))
+    assert (code, err) == (0, "")
+    assert told.startswith(f"Written to {out}.")
+    assert out.stat().st_mode & 0o777 == 0o600
+    content = out.read_bytes()
+    with tarfile.open(out) as tar:
+        names = {name.rpartition("/")[2] for name in tar.getnames()}
+    assert names == {"about.json", "status.json", "config.json", "holds.json", "log.txt", "metrics.txt"}
+    for token in vacancy.agent.tokens.values():
+        assert token.encode() not in content
+        assert sha256(token.encode()).hexdigest().encode() not in content
+    assert b" listens upstream=up " in content
+
+
+@pytest.mark.parametrize("where", ["nowhere/found.tar", "."])
+def test_an_archive_that_cannot_be_written(vacancy: Command, tmp_path: Path, where: str):
+    code, out, err = vacancy("diagnostics", "--out", str(tmp_path / where))
+    assert (code, out) == (1, "")
+    assert err.startswith(f"vacancy: {tmp_path / where} cannot be written: ")

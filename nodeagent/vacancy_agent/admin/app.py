@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from aiohttp import web
 
-from vacancy_agent.admin import metrics, reach, report, switches
+from vacancy_agent.admin import diagnostics, metrics, reach, report, switches
 from vacancy_agent.core.job import JobId, Phase
+from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.store.errors import StoreError
 from vacancy_api.reasons import Reason
 from vacancy_edge import Scope
@@ -39,6 +40,8 @@ def make_app(agent: Running) -> web.Application:
     app.router.add_post("/admin/resume", api.needing(Scope.ADMIN, api.resume))
     app.router.add_post("/admin/lending", api.needing(Scope.ADMIN, api.lending))
     app.router.add_post("/admin/resources/{name}", api.needing(Scope.ADMIN, api.resource))
+    app.router.add_post("/admin/debug", api.needing(Scope.ADMIN, api.debug))
+    app.router.add_get("/admin/diagnostics", api.needing(Scope.ADMIN, api.diagnostics))
     app.router.add_get("/admin/holds", api.needing(Scope.ADMIN, api.holds))
     app.router.add_delete("/admin/holds/{id}", api.needing(Scope.ADMIN, api.release))
     return app
@@ -154,11 +157,21 @@ class Api:
         """The switch of one resource."""
         return await self._switch(request, switches.resource)
 
+    async def debug(self, request: web.Request) -> web.Response:
+        """Tell every request for a while."""
+        return await self._switch(request, switches.debug)
+
+    async def diagnostics(self, _request: web.Request) -> web.Response:
+        """One archive for whoever is asked for help."""
+        unreachable = await reach.unreachable(self._agent.host.board.settings.upstreams)
+        body = diagnostics.archive(self._agent, unreachable)
+        name = f'attachment; filename="{diagnostics.FOLDER}.tar"'
+        headers = {"Content-Type": diagnostics.CONTENT_TYPE, "Content-Disposition": name} | NO_STORE
+        return web.Response(body=body, headers=headers)
+
     async def holds(self, _request: web.Request) -> web.Response:
         """Work whose end is not proved."""
-        host = self._agent.host
-        now, wall = host.clock.now(), host.clock.wall()
-        return answer({"holds": [report.hold(job, now, wall) for job in host.ledger.holds()]})
+        return answer(report.holds(self._agent))
 
     async def release(self, request: web.Request) -> web.Response:
         """Free one of them."""
@@ -188,7 +201,8 @@ class Api:
             return problem(500, "not_saved", f"in force now, but not over a restart: {error}")
         board, wall = agent.host.board, agent.host.clock.wall()
         enabled = {name: board.resource_enabled(name) for name in board.settings.resources}
-        return answer({"lending": report.lending(board, wall), "resources": enabled})
+        until = None if agent.debug.until is None else rfc3339(agent.debug.until)
+        return answer({"lending": report.lending(board, wall), "resources": enabled, "debugUntil": until})
 
     def _may(self, request: web.Request, scope: Scope) -> bool:
         authorization, key = request.headers.get("Authorization"), request.headers.get("X-Api-Key")

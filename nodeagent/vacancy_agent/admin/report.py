@@ -56,6 +56,7 @@ def document(agent: Running, unreachable: Mapping[str, str | None]) -> Document:
             }
             for condition in agent.conditions.all()
         ],
+        "debugUntil": None if agent.debug.until is None else rfc3339(agent.debug.until),
         "upstreams": {
             upstream.name: {
                 **_more(agent, upstream.name, now, wall),
@@ -119,6 +120,12 @@ def owner(agent: Running, now: Instant, wall: WallTime) -> Document:
             name for name, up in board.settings.upstreams.items() if up.owner_scope is OwnerScope.RESOURCE
         ],
     }
+
+
+def holds(agent: Running) -> Document:
+    """Work whose end is not proved."""
+    now, wall = agent.host.clock.now(), agent.host.clock.wall()
+    return {"holds": [hold(job, now, wall) for job in agent.host.ledger.holds()]}
 
 
 def hold(job: Job, now: Instant, wall: WallTime) -> Document:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vacancy_agent.admin.debug import DebugWindow
     from vacancy_agent.admin.events import Events
     from vacancy_agent.core.conditions import Conditions
     from vacancy_agent.core.effects import PublishPhase
@@ -25,10 +26,16 @@ class Running(Protocol):
     host: Host
     conditions: Conditions
     events: Events
+    debug: DebugWindow
 
     @property
     def config_digest(self) -> str | None:
         """Digest of the configuration that runs."""
+        ...
+
+    @property
+    def config_document(self) -> str:
+        """That configuration as JSON, without secrets."""
         ...
 
     @property
@@ -50,6 +57,10 @@ class Running(Protocol):
 
     def server_listener(self, upstream: str) -> ListenerState:
         """Where the upstream's own server listens, as last looked at."""
+        ...
+
+    def recent_log(self) -> list[str]:
+        """The newest lines of the log, oldest first."""
         ...
 
     def engine_counters(self) -> Mapping[str, Counters]:

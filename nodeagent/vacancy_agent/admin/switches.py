@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from vacancy_agent.admin.debug import LONGEST_S as LONGEST_DEBUG
 from vacancy_agent.core.facts import WallTime
 from vacancy_api import durations
 
@@ -60,6 +62,12 @@ async def resource(agent: Running, body: dict[str, Any], name: str) -> None:
     await agent.set_resource(name, _enabled(body))
 
 
+async def debug(agent: Running, body: dict[str, Any], _name: str) -> None:
+    """`{"for": "10m"}`: tell every request for so long; `{"for": "0s"}` ends it."""
+    _only(body, {"for"})
+    agent.debug.open(_seconds(body.get("for"), LONGEST_DEBUG, "an hour", least=0.0))
+
+
 def _only(body: dict[str, Any], keys: set[str]) -> None:
     unknown = sorted(body.keys() - keys)
     if unknown:
@@ -76,12 +84,16 @@ def _enabled(body: dict[str, Any]) -> bool:
 
 
 def _duration(value: object) -> float:
+    return _seconds(value, LONGEST_PAUSE, "a year", least=math.ulp(0.0))
+
+
+def _seconds(value: object, most: float, told: str, *, least: float) -> float:
     try:
         seconds = durations.seconds(value) if isinstance(value, str) else None
     except ValueError:
         seconds = None
-    if seconds is None or not 0 < seconds <= LONGEST_PAUSE:
-        raise WrongInputError('"for" must be a duration such as 45m, 2h or 1h30m, at most a year')
+    if seconds is None or not least <= seconds <= most:
+        raise WrongInputError(f'"for" must be a duration such as 45m, 2h or 1h30m, at most {told}')
     return seconds
 
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from vacancy_agent.admin.debug import DebugWindow
 from vacancy_agent.admin.events import Events
 from vacancy_agent.core.board import Board
 from vacancy_agent.core.conditions import (
@@ -24,7 +25,7 @@ from vacancy_agent.core.conditions import (
     presence_finding,
     reclaimed_finding,
 )
-from vacancy_agent.core.facts import Ready, WallTime
+from vacancy_agent.core.facts import WallTime
 from vacancy_agent.core.gate_kept import Gate
 from vacancy_agent.core.job import ReleasedBy
 from vacancy_agent.core.ledger import Ledger
@@ -45,8 +46,10 @@ from vacancy_agent.wiring.collectors import Collectors
 from vacancy_agent.wiring.holds import Holds
 from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.pressure import PressureWatch
+from vacancy_agent.wiring.readiness import missing
 from vacancy_agent.wiring.readings import Readings
 from vacancy_agent.wiring.server_listeners import ServerListeners
+from vacancy_agent.wiring.tell import recent
 from vacancy_edge import BodyHelper, TokenTable
 
 if TYPE_CHECKING:
@@ -111,6 +114,7 @@ class Agent:
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self._observed, self.pressure)
         self.listeners = Listeners(self.host, self._journal, state)
+        self.debug = DebugWindow(self.listeners.watch, clock, tell)
         self.servers = ServerListeners(tell)
         self.servers.follow(config.host.upstreams)
         self._pause = self.store.switches.pause
@@ -164,6 +168,7 @@ class Agent:
         if self._looking is not None:
             self._looking.cancel()
         self.reclaim.close()
+        self.debug.close()
         self.host.helper.close()
         self._count_usage()
         try:
@@ -180,6 +185,11 @@ class Agent:
         return self.config.digest
 
     @property
+    def config_document(self) -> str:
+        """That configuration, without secrets."""
+        return self.config.document
+
+    @property
     def reclaims(self) -> Mapping[str, PublishPhase]:
         """The last decision of each upstream's reclaim."""
         return self.reclaim.published
@@ -193,6 +203,10 @@ class Agent:
         """Whether the upstream's proxy listens."""
         return self.listeners.bound(upstream)
 
+    def recent_log(self) -> list[str]:
+        """The newest lines of the log."""
+        return recent()
+
     def server_listener(self, upstream: str) -> ListenerState:
         """Where the upstream's server listens."""
         return self.servers.state(upstream)
@@ -203,22 +217,7 @@ class Agent:
 
     def ready(self) -> list[str]:
         """Why the agent is not ready, one line each."""
-        board, now = self.host.board, self.host.clock.now()
-        bound = board.settings.sampling.stale_after
-        missing = [
-            f"the proxy of {name} does not listen"
-            for name in board.settings.upstreams
-            if not self.bound(name)
-        ]
-        if board.presence_at is None or now - board.presence_at > bound:
-            missing.append("presence has no fresh sample")
-        needed = {name for upstream in board.settings.upstreams.values() for name in upstream.requires}
-        for name in sorted(needed):
-            reading = board.capacity[name]
-            fresh = isinstance(reading, Ready) and now - reading.at <= bound
-            if board.resource_enabled(name) and not fresh:
-                missing.append(f"resource {name} has no fresh sample")
-        return missing
+        return list(missing(self.host.board, self.host.clock.now(), self.bound))
 
     def usage_today(self) -> Mapping[str, Usage]:
         """What each borrower used since midnight, local time."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy.app import GatedProxy
+from vacancy_agent.proxy.debugged import watch
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.wiring.secret_files import CertificateError, certificate, credential
 from vacancy_dialects import table_for
@@ -45,6 +46,7 @@ class Shape:
 @dataclass(slots=True)
 class _Running:
     shape: Shape
+    proxy: GatedProxy
     listener: Listener
     upstream: Upstream
 
@@ -58,6 +60,7 @@ class Listeners:
         self._state = state
         self._running: dict[str, _Running] = {}
         self._changing = asyncio.Lock()
+        self._watched = False
         self._closed = False
 
     def bound(self, upstream: str) -> bool:
@@ -67,6 +70,12 @@ class Listeners:
     def counters(self) -> Mapping[str, Counters]:
         """The engine's counts by upstream."""
         return {name: running.listener.counters for name, running in self._running.items()}
+
+    def watch(self, on: bool) -> None:
+        """Tell every request of every listener, also of those to come, or not any more."""
+        self._watched = on
+        for running in self._running.values():
+            watch(running.proxy, on=on)
 
     async def apply(self, config: Configuration) -> list[str]:
         """Have exactly the listeners of this configuration; also to try again what failed before.
@@ -105,9 +114,11 @@ class Listeners:
 
     async def _start(self, name: str, shape: Shape, path: str) -> list[str]:
         upstream = _engine_upstream(shape.upstream)
+        proxy = self._proxy(shape, upstream)
+        watch(proxy, on=self._watched)
         try:
             listener = Listener(
-                self._proxy(shape, upstream),
+                proxy,
                 host=shape.listen,
                 port=shape.upstream.port,
                 limits=engine_limits(shape.limits),
@@ -118,7 +129,7 @@ class Listeners:
             return [f"spec.access.tls.secretRef: {error}"]
         except OSError as error:
             return [cannot_listen(error, f"{path}.port", name, shape.listen, shape.upstream.port)]
-        self._running[name] = _Running(shape, listener, upstream)
+        self._running[name] = _Running(shape, proxy, listener, upstream)
         self._host.tell("listens", upstream=name, address=shape.listen, port=listener.port)
         return []
 

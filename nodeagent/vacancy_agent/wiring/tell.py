@@ -1,7 +1,8 @@
 """Structured log lines: one per commitment and per health change, on standard error.
 
 `2026-11-30T08:00:00.000Z held upstream=llama job=7 why="the borrower left"`. Values that need it are quoted
-as JSON, so a line can be read by people and taken apart by tools.
+as JSON, so a line can be read by people and taken apart by tools. The newest lines are kept in memory
+too, for `vacancy diagnostics`; what `--quiet` leaves out is among them.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import json
 import logging
 import re
 import sys
+from collections import deque
 from datetime import UTC, datetime
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:@%+-]+\Z")
 LOGGER = logging.getLogger("vacancy")
 WARNINGS = frozenset({"cannot listen", "configuration refused", "store set aside", "usage not saved"})
 """Events that somebody has to act upon: shown with `--quiet` too."""
+KEPT_LINES = 2000
+KEPT_CHARACTERS = 1000
+"""Of one line. Together they bound the memory."""
 
 
 def tell(event: str, **facts: object) -> None:
@@ -32,11 +37,17 @@ def line(event: str, facts: dict[str, object]) -> str:
 
 def set_up(level: int = logging.INFO) -> None:
     """Send log lines to standard error; call it once, in a process of our own."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Format())
-    LOGGER.handlers[:] = [handler]
-    LOGGER.setLevel(level)
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setFormatter(_Format())
+    shown.setLevel(level)
+    LOGGER.handlers[:] = [shown, _KEPT]
+    LOGGER.setLevel(min(level, logging.INFO))
     LOGGER.propagate = False
+
+
+def recent() -> list[str]:
+    """The newest lines, oldest first."""
+    return list(_KEPT.lines)
 
 
 class _Format(logging.Formatter):
@@ -44,6 +55,22 @@ class _Format(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         text = f"{at.replace('+00:00', 'Z')} {record.getMessage()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _Kept(logging.Handler):
+    """A ring: whatever is logged, it does not grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(_Format())
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line."""
+        self.lines.append(self.format(record)[:KEPT_CHARACTERS])
+
+
+_KEPT = _Kept()
 
 
 def _value(value: object) -> str:

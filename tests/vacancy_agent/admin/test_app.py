@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from standins.hosts import host, resource, upstream
 from standins.running import StillAgent
 from vacancy_agent.admin.app import MAX_BODY, make_app
+from vacancy_agent.core.facts import WallTime
 from vacancy_agent.core.job import Job
+from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.core.settings import AccessSettings, ResourceType
 from vacancy_agent.store.errors import StoreError
 from vacancy_edge import TokenTable
@@ -32,6 +36,8 @@ CHANGES = [
     ("POST", "/admin/resume"),
     ("POST", "/admin/lending"),
     ("POST", "/admin/resources/gpu"),
+    ("POST", "/admin/debug"),
+    ("GET", "/admin/diagnostics"),
     ("GET", "/admin/holds"),
     ("DELETE", "/admin/holds/1"),
 ]
@@ -294,3 +300,23 @@ async def test_metrics_are_prometheus_text(client: TestClient):
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         names = {family.name for family in text_string_to_metric_families(await answer.text())}
     assert {"vacancy_lending_allowed", "vacancy_resource_free_bytes", "vacancy_auth"} <= names
+
+
+async def test_a_debug_window_is_opened_and_shown(agent: StillAgent, client: TestClient):
+    async with client.post("/admin/debug", headers=bearer("admin"), json={"for": "10m"}) as answer:
+        until = (await answer.json())["debugUntil"]
+    assert until == rfc3339(WallTime(agent.clock.wall() + 600))
+    async with client.get("/status", headers=bearer("read")) as answer:
+        assert (await answer.json())["debugUntil"] == until
+    async with client.post("/admin/debug", headers=bearer("admin"), json={"for": "0s"}) as answer:
+        assert (await answer.json())["debugUntil"] is None
+
+
+async def test_diagnostics_are_a_file_to_save(agent: StillAgent, client: TestClient):
+    async with client.get("/admin/diagnostics", headers=bearer("admin")) as answer:
+        assert answer.content_type == "application/x-tar"
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="vacancy-diagnostics.tar"'
+        assert answer.headers["Cache-Control"] == "no-store"
+        content = await answer.read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        assert tar.getnames()[0] == "vacancy-diagnostics/about.json"

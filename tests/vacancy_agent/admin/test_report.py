@@ -49,7 +49,7 @@ def assert_contract(agent: StillAgent) -> None:
     """The agent's part is what the contract's model would write, key by key; the rest is `interfaces.md`."""
     whole = document(agent)
     assert AgentStatus.model_validate(whole["agent"]).model_dump(by_alias=True) == whole["agent"]
-    assert set(whole) == {"agent", "owner", "conditions", "upstreams"}
+    assert set(whole) == {"agent", "owner", "conditions", "debugUntil", "upstreams"}
     assert set(whole["owner"]) == {"presence", "why", "sampleAges", "work", "usageToday", "vetoExempt"}
     for work in whole["owner"]["work"]:
         assert set(work) == {"id", "borrower", "upstream", "model", "phase", "since"}

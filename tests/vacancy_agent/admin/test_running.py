@@ -10,7 +10,7 @@ from standins.running import StillAgent
 from vacancy_agent.admin.running import Running
 from vacancy_agent.wiring.agent import Agent
 
-ATTRIBUTES = ("version", "host", "conditions", "events")
+ATTRIBUTES = ("version", "host", "conditions", "events", "debug")
 METHODS = tuple(
     name for name, member in vars(Running).items() if inspect.isfunction(member) and name[0] != "_"
 )

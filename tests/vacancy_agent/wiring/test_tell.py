@@ -82,3 +82,14 @@ def test_an_exception_keeps_its_traceback(logger: logging.Logger, capsys: pytest
     shown = capsys.readouterr().err
     assert "a part failed\nTraceback" in shown
     assert shown.endswith("ValueError: invalid literal for int() with base 10: 'a bug'\n")
+
+
+def test_the_newest_lines_are_kept_also_what_quiet_leaves_out(logger: logging.Logger):
+    log.set_up(logging.WARNING)
+    for job in range(log.KEPT_LINES + 10):
+        log.tell("held", job=job)
+    log.tell("held", why="x" * 5000)
+    kept = log.recent()
+    assert len(kept) == log.KEPT_LINES
+    assert kept[0].endswith("Z held job=11")
+    assert len(kept[-1]) == log.KEPT_CHARACTERS

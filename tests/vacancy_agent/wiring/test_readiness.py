@@ -1,0 +1,39 @@
+"""Ready: every proxy listens, and every sample that an upstream needs is fresh."""
+
+from __future__ import annotations
+
+from standins.clock import FakeClock
+from standins.hosts import host, observe, resource, upstream
+from vacancy_agent.core.board import Board
+from vacancy_agent.core.settings import ResourceType
+from vacancy_agent.wiring.readiness import missing
+
+SETTINGS = host((upstream("llm", ("gpu",)),), (resource("gpu"), resource("cpu", ResourceType.CPU)))
+
+
+def lines(board: Board, clock: FakeClock, *, bound: bool = True) -> list[str]:
+    return list(missing(board, clock.now(), lambda _: bound))
+
+
+def test_what_is_missing_at_first_and_after_a_while():
+    clock, board = FakeClock(), Board(SETTINGS)
+    stale = ["presence has no fresh sample", "resource gpu has no fresh sample"]
+    assert lines(board, clock) == stale  # what no upstream needs is not waited for
+    observe(board, clock.now())
+    assert lines(board, clock) == []
+    clock.advance(SETTINGS.sampling.stale_after + 0.1)
+    assert lines(board, clock) == stale
+
+
+def test_a_proxy_that_does_not_listen():
+    clock, board = FakeClock(), Board(SETTINGS)
+    observe(board, clock.now())
+    assert lines(board, clock, bound=False) == ["the proxy of llm does not listen"]
+
+
+def test_a_resource_that_is_switched_off_is_not_waited_for():
+    clock, board = FakeClock(), Board(SETTINGS)
+    observe(board, clock.now())
+    clock.advance(SETTINGS.sampling.stale_after + 0.1)
+    board.set_resource_enabled("gpu", False)
+    assert lines(board, clock) == ["presence has no fresh sample"]
