@@ -1,7 +1,7 @@
 """`vacancy config check FILE...`: judges manifests without an agent or a cluster.
 
 For people, one line per error that says where and what to change; with `--json`, the same as data. A manifest
-that passes without a warning about a dialect is one that an agent starts with and the API server accepts.
+that passes is one that an agent starts with and the API server accepts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from vacancy_api.lending_host import LendingHost
     from vacancy_api.problems import FieldError
@@ -64,27 +63,20 @@ def run(args: argparse.Namespace) -> int:
 def judge(file: str) -> Verdict:
     """The verdict on one file; `-` reads standard input."""
     # Imported here: the models of the contract take half a second, which `vacancy pause` has not.
+    from vacancy_agent.translate import models_named_twice  # noqa: PLC0415
     from vacancy_api.advice import advice  # noqa: PLC0415
     from vacancy_api.manifest import ManifestInvalid, load_manifest  # noqa: PLC0415
+    from vacancy_api.problems import FieldError  # noqa: PLC0415
     from vacancy_api.yaml_document import MAX_BYTES  # noqa: PLC0415
 
     try:
         host = load_manifest(sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else Path(file))
     except ManifestInvalid as invalid:
         return Verdict(_name(file), None, errors=invalid.errors)
-    return Verdict(_name(file), host, warnings=(*_unserved(host), *advice(host)))
-
-
-def _unserved(host: LendingHost) -> Iterator[FieldError]:
-    from vacancy_api.problems import FieldError  # noqa: PLC0415 - as above
-    from vacancy_dialects import UnknownDialectError, table_for  # noqa: PLC0415 - as above
-
-    for index, upstream in enumerate(host.spec.upstreams):
-        try:
-            table_for(upstream.dialect)
-        except UnknownDialectError:
-            message = f"{upstream.dialect} is not served by the agent of this version: it will not start"
-            yield FieldError(f"spec.upstreams[{index}].dialect", message)
+    errors = tuple(FieldError(path, problem) for path, problem in models_named_twice(host.spec))
+    if errors:
+        return Verdict(_name(file), None, errors=errors)
+    return Verdict(_name(file), host, warnings=tuple(advice(host)))
 
 
 def _name(file: str) -> str:

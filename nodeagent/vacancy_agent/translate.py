@@ -35,8 +35,11 @@ from vacancy_agent.core.settings import (
 from vacancy_api import durations
 from vacancy_api.spec_host import EVERY_DAY
 from vacancy_api.spec_upstreams import parse_target
+from vacancy_dialects import canonical_model
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from vacancy_api.lending_host import LendingHostSpec
     from vacancy_api.spec_access import AccessSpec, LimitsSpec
     from vacancy_api.spec_host import OwnerSpec, ScheduleSpec
@@ -182,11 +185,31 @@ def _upstream(item: UpstreamSpec) -> UpstreamSettings:
         yield_on_veto=item.yields,
         slots=item.slots,
         default_footprint=_footprint(item.models.default),
-        footprints=MappingProxyType({model.name: _footprint(model) for model in item.models.items}),
+        footprints=MappingProxyType(_footprints(item)),
         forward_authorization=item.forward_authorization,
         priority_scheduling=item.priority_scheduling,
         credential=SecretRef(credential.name, credential.key) if credential else None,
     )
+
+
+def _footprints(item: UpstreamSpec) -> dict[str, Footprint]:
+    """By the names that requests are judged to ask for."""
+    return {canonical_model(item.dialect, model.name): _footprint(model) for model in item.models.items}
+
+
+def models_named_twice(spec: LendingHostSpec) -> Iterator[tuple[str, str]]:
+    """Path and problem of each item that names a model which an earlier one names in another spelling."""
+    for index, upstream in enumerate(spec.upstreams):
+        first: dict[str, str] = {}
+        for place, model in enumerate(upstream.models.items):
+            name = canonical_model(upstream.dialect, model.name)
+            if name in first:
+                path = f"spec.upstreams[{index}].models.items[{place}].name"
+                yield (
+                    path,
+                    f"{model.name!r} and {first[name]!r} are both {name} to {upstream.dialect}: keep one",
+                )
+            first.setdefault(name, model.name)
 
 
 def _target(text: str) -> Target:

@@ -73,6 +73,15 @@ def management_denied(table: RouteTable, method: str, path: bytes) -> Refusal:
     )
 
 
+def unload_denied(path: bytes) -> Refusal:
+    """403: management that is written as work."""
+    return Refusal(
+        Reason.MANAGEMENT_DENIED,
+        f"{shown(path)} without anything to generate and with `keep_alive` 0 unloads the model, which is not "
+        "open to borrowers here. The owner can open management per upstream with `management: allow`.",
+    )
+
+
 def cloud_model(model: str) -> Refusal:
     """403: the name leaves the machine under the owner's identity."""
     return Refusal(

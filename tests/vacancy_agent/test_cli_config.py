@@ -47,20 +47,22 @@ def test_warnings_do_not_fail_a_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{file}: ok")
     assert [line.split(": ")[1:3] for line in lines[1:]] == [
-        ["warning", "spec.upstreams[1].dialect"],
         ["warning", "spec.access.listen"],
         ["warning", "spec.upstreams[1]"],
     ]
 
 
-def test_a_dialect_that_the_agent_refuses_is_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = write(tmp_path / "a.yaml", spec__upstreams_1__dialect="ollama", spec__resources_2=REMOVE)
-    assert check(file) == 0
-    (_, line) = capsys.readouterr().out.splitlines()
-    told = "ollama is not served by the agent of this version: it will not start"
-    assert line == f"{file}: warning: spec.upstreams[1].dialect: {told}"
+def test_one_model_in_two_spellings_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items = [{"name": "small"}, {"name": "other"}, {"name": "Library/Small:latest"}]
+    file = write(
+        tmp_path / "a.yaml",
+        spec__upstreams_1__dialect="ollama",
+        spec__upstreams_1__models={"items": items},
+        spec__resources_2=REMOVE,
+    )
+    assert check(file) == 2
+    told = "'Library/Small:latest' and 'small' are both small:latest to ollama: keep one"
+    assert capsys.readouterr().out == f"{file}: spec.upstreams[1].models.items[2].name: {told}\n"
 
 
 def test_every_error_has_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ from vacancy_agent.translate import (
     access_settings,
     host_settings,
     limits,
+    models_named_twice,
 )
 from vacancy_api.lending_host import LendingHostSpec
 from vacancy_api.wording import json_names, submodel
@@ -215,3 +216,14 @@ def test_settings_cannot_be_changed() -> None:
     settings = host_settings(host().spec)
     with pytest.raises(TypeError):
         settings.upstreams["x"] = settings.upstreams["vllm"]  # type: ignore[index]
+
+
+def test_footprints_go_by_the_names_that_requests_are_judged_by() -> None:
+    spec = host(
+        spec__upstreams_1__dialect="ollama",
+        spec__upstreams_1__models={"items": [{"name": "Small", "minFreeMiB": 7}, {"name": "hf.co/A/B:Q4"}]},
+    ).spec
+    assert list(models_named_twice(spec)) == []
+    footprints = host_settings(spec).upstreams[spec.upstreams[1].name].footprints
+    assert list(footprints) == ["small:latest", "hf.co/a/b:q4"]
+    assert footprints["small:latest"].min_free == 7

@@ -20,7 +20,7 @@ from vacancy_agent.proxy import tunnel, work
 from vacancy_agent.proxy.plan import Plan, Plans
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
-from vacancy_edge import Principal, Refusal, Scope, judge_head, refusal_reply, refusals, retyped
+from vacancy_edge import Principal, Refusal, Scope, is_judged, judge_head, refusal_reply, refusals, retyped
 from vacancy_edge.this_machine import from_this_machine
 from vacancy_http import ProtocolFault, Reply, asks_for_websocket
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from vacancy_agent.store.journal import Partition
     from vacancy_api.reasons import Reason
     from vacancy_dialects import Match, Route, RouteTable
-    from vacancy_http import BodyBudget, Ending, Exchange, ResponseHead, Upstream
+    from vacancy_edge import Judged
+    from vacancy_http import Body, BodyBudget, Ending, Exchange, ResponseHead, Upstream
 
 LOOPBACK = Principal("loopback", frozenset({Scope.BORROW}))
 """Whoever is let in by `trustLoopback` without a token."""
@@ -110,21 +111,13 @@ class GatedProxy:
         x.collect_body()
 
     def body_received(self, x: Exchange) -> None:
-        """Step 3 for work; the rest is forwarded as it came."""
+        """Step 3 for what is judged; the rest is forwarded as it came."""
         request: Request = x.context
         plan = request.plan
-        if plan.is_work:
+        if plan.is_judged:
             work.body(self, x, request)
         else:
-            self.counters.passed += 1
-            x.forward(
-                self.upstream,
-                target=plan.target,
-                drop=plan.drop,
-                add=plan.add,
-                body=x.body if x.has_body else None,
-                whole=self._rewriter(x, plan.match.route),
-            )
+            self._pass(x, plan, x.body if x.has_body else None)
 
     def response_started(self, x: Exchange, head: ResponseHead) -> None:
         """The upstream answers."""
@@ -157,6 +150,24 @@ class GatedProxy:
         self.counters.refused[refusal.reason] += 1
         x.respond(refusal_reply(refusal))
 
+    def judged_no_work(self, x: Exchange, plan: Plan, judged: Judged) -> None:
+        """A body was read, and asks for no work: a read, or management that is written as work."""
+        if judged.cls in self._may_pass:
+            self._pass(x, plan, judged.forward or (x.body if x.has_body else None))
+        else:
+            self.refuse(x, refusals.unload_denied(x.path))
+
+    def _pass(self, x: Exchange, plan: Plan, body: Body | bytes | None) -> None:
+        self.counters.passed += 1
+        x.forward(
+            self.upstream,
+            target=plan.target,
+            drop=plan.drop,
+            add=plan.add,
+            body=body,
+            whole=self._rewriter(x, plan.match.route),
+        )
+
     def _plan(self, x: Exchange) -> Plan | None:
         """What the head decides; None: it was refused, or is a WebSocket's and was dealt with."""
         principal = self._who(x)
@@ -180,11 +191,9 @@ class GatedProxy:
 
     def _route(self, x: Exchange) -> Match | Refusal:
         match = self.table.classify(x.method, x.path, x.query)
-        if match.cls is RouteClass.WORK:
+        if match.cls is RouteClass.WORK or match.cls in self._may_pass:
             encoding = x.header(b"content-encoding")
             return judge_head(match, x.header(b"content-type"), encoding, x.query) or match
-        if match.cls in self._may_pass:
-            return match
         if match.cls is RouteClass.UNRECOGNISED:
             return refusals.unrecognised_route(self.table.dialect, x.method, match.path)
         return refusals.management_denied(self.table, x.method, match.path)
@@ -202,6 +211,7 @@ class GatedProxy:
             self._borrower(x, principal),
             match,
             match.cls is RouteClass.WORK,
+            is_judged(match),
             match.target(x.query),
             self._same(drop),
             add,

@@ -30,6 +30,7 @@ class Plan:
         borrower: name that the owner sees; the gateway's word where the gateway asks.
         match: what the route table says.
         is_work: the request is work: its body is judged, and the gate decides.
+        is_judged: its body is judged before it is forwarded, which some reads need too.
         target: of the request line towards the upstream.
         drop, add: header fields that go, and that come.
         content_type: what the body is judged by.
@@ -39,6 +40,7 @@ class Plan:
     borrower: str
     match: Match
     is_work: bool
+    is_judged: bool
     target: bytes
     drop: frozenset[bytes]
     add: tuple[tuple[bytes, bytes], ...]

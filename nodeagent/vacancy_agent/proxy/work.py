@@ -18,7 +18,7 @@ from vacancy_agent.proxy.proof import held_because, outcome
 from vacancy_agent.store.journal import JournalFullError
 from vacancy_agent.store.journal_format import Phase
 from vacancy_api.reasons import Reason
-from vacancy_dialects import EndWatch, needs_marker
+from vacancy_dialects import EndWatch, RouteClass, needs_marker
 from vacancy_edge import LARGE, Refusal, judge_plain
 from vacancy_http import Ending, asks_for_websocket
 
@@ -36,6 +36,7 @@ EARLY_BODY = 64 << 10
 JOURNAL_FULL = Refuse(Reason.RESOURCE_BUSY, 2, {"cause": "journal_full"}, 7)
 NOT_LENT = Refuse(Reason.LENDING_DISABLED, 300, {"cause": "not_configured"}, 1)
 """The upstream has gone from the configuration, and its listener is about to follow."""
+WORK = RouteClass.WORK
 SAMPLED_INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
 
 
@@ -51,7 +52,7 @@ def refused_early(proxy: GatedProxy, x: Exchange, request: Request) -> bool:
 
 
 def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
-    """A work request's body is complete."""
+    """The body of a request that is judged is complete."""
     plan = request.plan
     content: bytes | memoryview | None = x.small
     if content is None:
@@ -63,8 +64,10 @@ def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     judged = judge_plain(plan.match, content, plan.content_type, plan.principal.relays, counts=False)
     if isinstance(judged, Refusal):
         proxy.refuse(x, judged)
-    else:
+    elif judged.cls is WORK:
         admit(proxy, x, request, judged)
+    else:
+        proxy.judged_no_work(x, plan, judged)
 
 
 async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None:
@@ -77,8 +80,10 @@ async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None
         return
     if isinstance(judged, Refusal):
         proxy.refuse(x, judged)
-    else:
+    elif judged.cls is WORK:
         admit(proxy, x, request, judged)
+    else:
+        proxy.judged_no_work(x, plan, judged)
 
 
 def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> None:

@@ -14,13 +14,11 @@ from vacancy_agent.wiring.config import Configuration, RefusedError, Token
 from vacancy_api.agent_config import TokenDigest, build_agent_config
 from vacancy_api.manifest import load_manifest
 from vacancy_api.problems import ContractInvalid
-from vacancy_dialects import UnknownDialectError, table_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from vacancy_agent.core.settings import Dialect
     from vacancy_agent.store.state import Tokens
     from vacancy_api.agent_config import AgentConfig
 
@@ -47,14 +45,10 @@ def configuration(document: AgentConfig) -> Configuration:
     """Translate a configuration document.
 
     Raises:
-        RefusedError: it is valid, but asks for what this version of the agent does not do.
+        RefusedError: it is valid to the contract, and contradicts itself all the same.
     """
     settings = translate.host_settings(document.spec)
-    errors = [
-        f"spec.upstreams[{index}].dialect: {upstream.dialect} is not served by this version yet"
-        for index, upstream in enumerate(settings.upstreams.values())
-        if not _served(upstream.dialect)
-    ]
+    errors = [f"{path}: {problem}" for path, problem in translate.models_named_twice(document.spec)]
     if errors:
         raise RefusedError(errors)
     return Configuration(
@@ -76,11 +70,3 @@ def _redacted(document: dict[str, Any]) -> str:
     """Whoever reads it may learn who can borrow, and nothing that a guess could be tried against."""
     tokens = [token | {"sha256": "redacted"} for token in document["tokens"]]
     return json.dumps(document | {"tokens": tokens})
-
-
-def _served(dialect: Dialect) -> bool:
-    try:
-        table_for(dialect.value)
-    except UnknownDialectError:
-        return False
-    return True

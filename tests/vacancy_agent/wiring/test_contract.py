@@ -60,14 +60,19 @@ def test_every_error_of_a_manifest_is_a_line_with_its_path(tokens: Tokens):
     assert {"spec.upstreams[0].target", "spec.upstreams[0].port", "spec.owner.idel"} <= paths
 
 
-def test_a_dialect_of_a_later_version_is_refused_with_its_path(tokens: Tokens):
+def test_one_model_in_two_spellings_is_refused_with_its_path(tokens: Tokens):
     document = manifest("http://127.0.0.1:9")
-    document["spec"]["upstreams"].append(
-        {**document["spec"]["upstreams"][0], "name": "ui", "port": 8472, "dialect": "chatterbox"}
-    )
+    document["spec"]["upstreams"][0] |= {
+        "dialect": "ollama",
+        "models": {"items": [{"name": "small"}, {"name": "SMALL:latest"}]},
+    }
     assert refused(written(document), tokens) == [
-        "spec.upstreams[1].dialect: chatterbox is not served by this version yet"
+        "spec.upstreams[0].models.items[1].name: 'SMALL:latest' and 'small' are both small:latest to ollama: "
+        "keep one"
     ]
+    document["spec"]["upstreams"][0]["dialect"] = "llamacpp"
+    (upstream,) = alone(written(document), tokens).host.upstreams.values()
+    assert set(upstream.footprints) == {"small", "SMALL:latest"}
 
 
 def test_two_equal_manifests_have_one_digest_and_another_has_another(tokens: Tokens):

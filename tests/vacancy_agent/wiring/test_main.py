@@ -110,12 +110,6 @@ def test_a_wrong_manifest_names_every_error(start: Start):
     assert paths == {f"spec.upstreams[0].{name}" for name in ("slots", "resource", "dialect")}
 
 
-def test_a_dialect_that_is_not_served_yet(start: Start):
-    start.document["spec"]["upstreams"][0]["dialect"] = "chatterbox"
-    told = "spec.upstreams[0].dialect: chatterbox is not served by this version yet"
-    assert start.run() == (2, [f"vacancy agent: {start.path}: {told}"])
-
-
 def test_a_missing_secret_and_a_missing_certificate(start: Start):
     start.document["spec"]["upstreams"][0]["credentialSecretRef"] = {"name": "key", "key": "token"}
     start.document["spec"]["access"]["tls"] = {"secretRef": {"name": "cert"}}
