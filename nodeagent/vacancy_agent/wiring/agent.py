@@ -372,6 +372,7 @@ class Agent:
     async def _ticking(self) -> None:
         for tick in itertools.count(1):
             await asyncio.sleep(TICK_S)
+            self.reclaim.tick()  # the loop's timers stand still while the machine sleeps
             self.readings.tick()
             self._count_usage()
             if tick % RETRY_TICKS == 0 and self._unbound:
