@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import ssl
 from random import Random
 from typing import TYPE_CHECKING
 
+from standins.certificates import write_certificate
 from standins.http_sockets import ScriptedUpstream, client, on_each_loop, running
 from standins.until import until
 from standins.websocket_text import agreed, handshake
 from vacancy_http import Ending, ListenerLimits, Upstream
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from standins.http_engine import NotingApp
     from standins.http_sockets import UpstreamPeer
     from vacancy_http import Exchange
@@ -193,3 +197,35 @@ async def test_a_silent_tunnel_ends() -> None:
             async with asyncio.timeout(10):
                 assert await reader.read() == b""
         assert app.endings == [Ending.TUNNEL_IDLE]
+
+
+@on_each_loop
+async def test_tls_on_both_sides(tmp_path: Path) -> None:
+    certificate = write_certificate(tmp_path)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(certificate, tmp_path / "tls.key")
+    asking = ssl.create_default_context(cafile=str(certificate))
+    heard: list[bytes] = []
+
+    async def script(peer: UpstreamPeer) -> None:
+        await accept(peer)
+        peer.write(b"x" * 300_000)
+        heard.append(await peer.reader.readexactly(300_000))
+
+    async with (
+        ScriptedUpstream(script) as server,
+        running(Upstream("127.0.0.1", server.port), ssl=serving) as (inner, app),
+        running(Upstream("127.0.0.1", inner.port, tls=asking), ssl=serving) as (outer, outer_app),
+    ):
+        tunnels(app)
+        tunnels(outer_app)
+        reader, writer = await asyncio.open_connection("127.0.0.1", outer.port, ssl=asking)
+        writer.write(handshake())
+        await head(reader)
+        writer.write(b"y" * 300_000)
+        async with asyncio.timeout(10):
+            assert await reader.read() == b"x" * 300_000
+        assert heard == [b"y" * 300_000]
+        await until(lambda: app.endings and outer_app.endings)
+        assert (app.endings, outer_app.endings) == ([Ending.TUNNEL_ENDED], [Ending.TUNNEL_ENDED])
+        writer.close()
