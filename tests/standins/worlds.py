@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from standins.hosts import NOON, START, cpu, host, memory, resource, seen, upstream
-from vacancy_agent.core.board import Board, Pressure, Residency
+from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.facts import (
     Evidence,
     Instant,
@@ -25,6 +25,7 @@ from vacancy_agent.core.facts import (
 )
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.settings import Footprint, LendingSettings, OwnerScope, ResourceType
+from vacancy_agent.core.shown import SlotsShown
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
@@ -185,8 +186,8 @@ def board_of(world: World) -> Board:
         kind, age, idle = world.residency
         at = Instant(world.now - age)
         readings = {
-            "ready": Ready(Residency(idle), at),
-            "stale": Stale(Residency(idle), at, "x"),
+            "ready": Ready(SlotsShown(idle), at),
+            "stale": Stale(SlotsShown(idle), at, "x"),
             "unknown": Unknown("x"),
         }
         board.set_residency("llm", readings[kind])

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
+from vacancy_agent.core.contexts import Contexts
 from vacancy_agent.core.facts import Instant, Ready, Stale, Unknown
 from vacancy_agent.core.lending import Lending, LocalPause, lending
 from vacancy_agent.core.settings import PressureMode, ResourceSettings
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from vacancy_agent.core.facts import Capacity, Percent, Presence, Reading, WallTime
     from vacancy_agent.core.settings import HostSettings
+    from vacancy_agent.core.shown import Shown
 
 T = TypeVar("T")
 NOT_TAKEN = Unknown("not taken yet")
@@ -67,14 +69,6 @@ class PressureView:
     """Why it is unknown, suspended or off, for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Residency:
-    """What an upstream showed of the model it holds (llamacpp: `/slots`)."""
-
-    idle: bool
-    """Every slot was idle."""
-
-
 class Board:
     """The one picture of the host that admission judges by."""
 
@@ -89,7 +83,9 @@ class Board:
         """By resource; one that is missing has nothing to show beyond its state."""
         self.unseen_gpu_work: set[str] = set()
         """Upstreams whose work ran while no process of their tree used a GPU."""
-        self.residency: dict[str, Reading[Residency]] = {}
+        self.residency: dict[str, Reading[Shown]] = {}
+        self.contexts = Contexts()
+        """Which context a request is known to reuse; they belong to the models, not to a configuration."""
         self.presence: Reading[Presence] = NOT_TAKEN
         self.presence_sampled = False
         """An attempt was made since the start, whatever came of it."""
@@ -161,7 +157,7 @@ class Board:
             self.version += 1
             self.pressure[resource] = state
 
-    def set_residency(self, upstream: str, reading: Reading[Residency]) -> None:
+    def set_residency(self, upstream: str, reading: Reading[Shown]) -> None:
         """Write what an upstream showed of its resident model; leave it out where it cannot show any."""
         self.version += 1
         self.residency[upstream] = self._judged(reading)

@@ -12,8 +12,9 @@ The steps, in this order, with these reasons and hints (the architecture's, numb
    300 s); its capacity is unknown or stale (`resource_unmeasured`, 30 s); its own limit is not met
    (`insufficient_capacity`, 30 s); its pressure is required and unknown or uncalibrated
    (`resource_unmeasured`, 30 s) or engaged (`resource_pressured`, 30 s).
-6. the model's footprint does not fit into the free memory of every resource that has memory
-   (`insufficient_capacity`, 30 s); a model proved resident is charged its smaller resident need.
+6. an Ollama holds the model, and not wholly on the card that the route needs (`upstream_not_on_gpu`, 30 s);
+   or the model's footprint does not fit into the free memory of every resource that has memory
+   (`insufficient_capacity`, 30 s): a model proved resident is charged its smaller resident need.
 
 Whether the resource is in use (`resource_busy`) is the ledger's answer, after this one.
 
@@ -36,7 +37,7 @@ from vacancy_agent.core.facts import (
     Stale,
     Unknown,
 )
-from vacancy_agent.core.residency import residency
+from vacancy_agent.core.residency import GPU, off_gpu, residency
 from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.core.settings import OwnerScope
 from vacancy_agent.core.verdict import Admit, Refuse, Verdict
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.facts import Capacity, Presence, Reading, WallTime
     from vacancy_agent.core.residency import Proof
     from vacancy_agent.core.settings import Footprint, ResourceSettings, UpstreamSettings
+    from vacancy_dialects import RunnerAsk
 
     CapacityView = Callable[[str], Reading[Capacity]]
 
@@ -60,6 +62,8 @@ class Ask(NamedTuple):
     model: str | None = None
     prior: Mapping[str, MiB] | None = None
     """Learned footprint by resource (`Priors.of`); raises the configured need, never lowers it."""
+    runner: RunnerAsk | None = None
+    """What an Ollama request says about the runner that is to serve it."""
 
 
 def decide(board: Board, ask: Ask, now: Instant, wall: WallTime) -> Verdict:
@@ -175,8 +179,12 @@ def short(resource: str, free: MiB, need: MiB, step: int) -> Refuse:
 
 def footprint(board: Board, upstream: UpstreamSettings, ask: Ask, now: Instant) -> Verdict:
     """Step 6, after step 5 found every capacity fresh."""
-    wanted = _wanted(upstream, ask.model)
-    proof = residency(board, upstream, now)
+    off = off_gpu(board, upstream, ask, now)
+    if off is not None:
+        detail = {"resource": off[0], "model": ask.model}
+        return Refuse(Reason.UPSTREAM_NOT_ON_GPU, 30, detail, 6, needs_residency=off[1])
+    wanted = wanted_by(upstream, ask.model)
+    proof = residency(board, upstream, ask, now)
     prior = None if proof.credited else ask.prior
     need = min(wanted.resident_min_free, wanted.min_free) if proof.credited else wanted.min_free
     charged = need
@@ -184,14 +192,17 @@ def footprint(board: Board, upstream: UpstreamSettings, ask: Ask, now: Instant) 
         reading = board.capacity[name]
         if isinstance(reading, Ready) and isinstance(reading.value, MemoryCapacity):
             here = need if prior is None else max(need, prior.get(name, need))
-            if reading.value.free < here:
-                refused = short(name, reading.value.free, here, 6)
-                return _with_credit(refused, proof)
+            free = reading.value.free
+            if proof.added and board.settings.resources[name].type in GPU:
+                free = MiB(free + proof.added)
+            if free < here:
+                return _with_credit(short(name, free, here, 6), proof)
             charged = max(charged, here)
     return Admit(charged, proof.credited, proof.why)
 
 
-def _wanted(upstream: UpstreamSettings, model: str | None) -> Footprint:
+def wanted_by(upstream: UpstreamSettings, model: str | None) -> Footprint:
+    """The configured footprint of a model; the default where it has none of its own."""
     if model is None:
         return upstream.default_footprint
     return upstream.footprints.get(model, upstream.default_footprint)

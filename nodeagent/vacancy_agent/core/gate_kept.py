@@ -66,7 +66,7 @@ class Gate:
 
     def decide(self, ask: Ask, now: Instant, wall: WallTime) -> Verdict:
         """The same answer as `decide(board, ask, now, wall)`."""
-        name, model, prior = ask
+        name, model, prior, _ = ask
         kept = self._kept.get(name)
         if kept is None or not self._stands(kept, name, now):
             fresh = self._renew(name, now, wall)

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vacancy_agent.core.facts import MemoryCapacity, Ready
-from vacancy_agent.core.gate import allowed, owner, resources, short
-from vacancy_agent.core.residency import residency
+from vacancy_agent.core.facts import MemoryCapacity, MiB, Ready
+from vacancy_agent.core.gate import allowed, owner, resources, short, wanted_by
+from vacancy_agent.core.residency import GPU, KEEPS_FOR
+from vacancy_agent.core.shown import ModelsShown, PoolShown, SlotsShown
 from vacancy_agent.core.verdict import Refuse
 from vacancy_api.reasons import Reason
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.board import Board
     from vacancy_agent.core.facts import Capacity, Instant, Reading, WallTime
     from vacancy_agent.core.gate import CapacityView
-    from vacancy_agent.core.settings import UpstreamSettings
+    from vacancy_agent.core.settings import Footprint, UpstreamSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +65,43 @@ def lendable(board: Board, name: str, now: Instant, wall: WallTime) -> Lendable:
 def _smallest(board: Board, upstream: UpstreamSettings, now: Instant, view: CapacityView) -> Refuse | None:
     """Step 6 for the model that needs least."""
     wanted = min((upstream.default_footprint, *upstream.footprints.values()), key=lambda f: f.min_free)
-    need = wanted.min_free
-    if residency(board, upstream, now).credited:
-        need = min(need, wanted.resident_min_free)
+    need, added = _credited(board, upstream, now, wanted)
     for name in upstream.requires:
         reading = view(name)
-        if (
-            isinstance(reading, Ready)
-            and isinstance(reading.value, MemoryCapacity)
-            and reading.value.free < need
-        ):
-            return short(name, reading.value.free, need, 6)
+        if isinstance(reading, Ready) and isinstance(reading.value, MemoryCapacity):
+            free = reading.value.free
+            if board.settings.resources[name].type in GPU:
+                free = MiB(free + added)
+            if free < need:
+                return short(name, free, need, 6)
     return None
+
+
+def _credited(board: Board, upstream: UpstreamSettings, now: Instant, smallest: Footprint) -> tuple[MiB, MiB]:
+    """What the request that is credited most would need, and what would be added to the card's free memory.
+
+    The observation may be as old as a capacity reading: this admits nothing, and a host that comes and goes
+    between two looks at its upstream is of no use. A llamacpp server is not even looked at while nobody works
+    (its own sleep would never come), and holds its model for life.
+    """
+    full, nothing = smallest.min_free, MiB(0)
+    reading = board.residency.get(upstream.name)
+    if not isinstance(reading, Ready):
+        return full, nothing
+    shown = reading.value
+    if isinstance(shown, SlotsShown):
+        return (min(full, smallest.resident_min_free) if shown.held else full), nothing
+    if now - reading.at > board.settings.sampling.stale_after:
+        return full, nothing
+    if isinstance(shown, PoolShown):
+        return full, shown.held or nothing
+    return min([full, *_kept(upstream, shown, now)]), nothing
+
+
+def _kept(upstream: UpstreamSettings, shown: ModelsShown, now: Instant) -> list[MiB]:
+    """The resident needs of the models that stay long enough to be credited."""
+    stay = [one.name for one in shown.models if one.expires is not None and one.expires - now >= KEEPS_FOR]
+    return [wanted_by(upstream, name).resident_min_free for name in stay]
 
 
 def host_lendable(board: Board, now: Instant, wall: WallTime) -> Lendable:

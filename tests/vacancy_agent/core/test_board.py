@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from standins.hosts import NOON, START, host, memory, resource, seen, upstream, vacant
-from vacancy_agent.core.board import Board, Pressure, Residency
+from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.facts import Evidence, Instant, Ready, Seconds, Stale, Unknown, WallTime
 from vacancy_agent.core.lending import By, LocalPause
 from vacancy_agent.core.settings import LendingSettings, OwnerSettings, PressureMode, PressureSettings
+from vacancy_agent.core.shown import SlotsShown
 from vacancy_agent.core.veto import Direction
 
 
@@ -75,7 +76,7 @@ def test_presence_that_cannot_be_read_for_too_long_engages_the_veto(failing: boo
 
 def test_sleep_outdates_everything_until_it_is_taken_again() -> None:
     board = vacant()
-    board.set_residency("llm", Ready(Residency(idle=True), at(0)))
+    board.set_residency("llm", Ready(SlotsShown(idle=True), at(0)))
     board.suspending()
     board.set_capacity("gpu", Ready(memory(), at(1)))
     assert isinstance(board.capacity["gpu"], Stale)
@@ -179,7 +180,7 @@ class TestNewSettings:
 
     def test_forget_the_residency_of_a_changed_upstream(self) -> None:
         board = vacant()
-        board.set_residency("llm", Ready(Residency(idle=True), at(0)))
+        board.set_residency("llm", Ready(SlotsShown(idle=True), at(0)))
         board.reconfigure(board.settings)
         assert "llm" in board.residency
         board.reconfigure(replace(board.settings, upstreams={"llm": upstream(port=1)}))

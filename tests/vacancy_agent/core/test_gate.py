@@ -193,9 +193,7 @@ def test_5_a_written_pressure_block_fails_closed() -> None:
 def test_6_charges_by_model() -> None:
     sizes = {"small": Footprint(MiB(10_000)), "large": Footprint(MiB(14_000))}
     board = vacant(host([upstream(footprints=sizes)]), free=11_400)
-    assert ask(board, model="small") == Admit(
-        MiB(10_000), credit="none: the upstream does not show its resident model"
-    )
+    assert ask(board, model="small") == Admit(MiB(10_000), credit="none: not observed yet")
     verdict = refused(ask(board, model="large"))
     measured = {"resource": "gpu", "freeMiB": 11_400, "needMiB": 14_000}
     assert measured.items() <= verdict.detail.items()

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from standins.hosts import NOON, START, host, memory, seen, upstream, vacant
 from standins.worlds import AGES, FREES, MODELS, World, board_of, worlds
-from vacancy_agent.core.board import Board, Pressure, Residency
+from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.facts import Evidence, Instant, MiB, Ready, Unknown, WallTime
 from vacancy_agent.core.gate import Ask, decide
 from vacancy_agent.core.gate_kept import KEPT_MODELS, Gate
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.settings import Footprint, LendingSettings
+from vacancy_agent.core.shown import SlotsShown
 from vacancy_agent.core.verdict import Refuse
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ DOES: dict[str, Callable[[Board, Instant, Any], object]] = {
     "switch": _switch,
     "pressure": _press,
     "pause": _pause,
-    "slots": lambda board, now, idle: board.set_residency("llm", Ready(Residency(idle), now)),
+    "slots": lambda board, now, idle: board.set_residency("llm", Ready(SlotsShown(idle), now)),
     "ended": lambda board, now, _: board.work_ended("gpu", now),
     "sleep": lambda board, now, _: board.resumed(now),
     "tick": lambda board, now, _: board.tick(now),

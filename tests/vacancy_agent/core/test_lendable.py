@@ -133,4 +133,7 @@ def test_without_borrowed_work_it_is_the_gate_for_the_smallest_model(world: Worl
     admitted = [isinstance(decide(board, Ask("llm", model), now, NOON), Admit) for model in models]
     answer = lendable(board, "llm", now, NOON)
     smallest = min(range(3), key=lambda i: world.footprints[models[i]][0])
-    assert answer.yes == admitted[smallest]
+    if world.residency is None:
+        assert answer.yes == admitted[smallest]
+    else:  # an observation that is too old for a credit still stands for the next one
+        assert answer.yes or not admitted[smallest]

@@ -1,37 +1,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from standins.hosts import NOON, START, host, upstream, vacant
-from vacancy_agent.core.board import Board, Residency
 from vacancy_agent.core.facts import Instant, MiB, Ready, Stale, Unknown
 from vacancy_agent.core.gate import Ask, decide
 from vacancy_agent.core.residency import residency
 from vacancy_agent.core.settings import Footprint
+from vacancy_agent.core.shown import SlotsShown
 from vacancy_agent.core.verdict import Admit, Refuse
+
+if TYPE_CHECKING:
+    from vacancy_agent.core.board import Board
 
 
 def at(seconds: float) -> Instant:
     return Instant(START + seconds)
 
 
-IDLE = Residency(idle=True)
+IDLE = SlotsShown(idle=True)
 
 
 def proof(board: Board, seconds: float = 0) -> tuple[bool, bool]:
-    found = residency(board, board.settings.upstreams["llm"], at(seconds))
+    found = residency(board, board.settings.upstreams["llm"], Ask("llm", "m"), at(seconds))
     return found.credited, found.only_too_old
 
 
 @pytest.mark.parametrize(
     ("reading", "seconds", "credited", "only_too_old"),
     [
-        pytest.param(None, 0, False, False, id="the upstream shows nothing"),
+        pytest.param(None, 0, False, True, id="not observed yet"),
         pytest.param(Ready(IDLE, at(0)), 4, True, False, id="idle and four seconds old"),
         pytest.param(Ready(IDLE, at(0)), 4.1, False, True, id="older"),
-        pytest.param(Ready(Residency(idle=False), at(0)), 1, False, False, id="busy"),
+        pytest.param(Ready(SlotsShown(idle=False), at(0)), 1, False, False, id="busy"),
         pytest.param(Stale(IDLE, at(0), "slept"), 0, False, True, id="stale"),
         pytest.param(Unknown("no answer"), 0, False, True, id="unknown"),
     ],
@@ -61,7 +65,7 @@ def test_a_job_or_an_unload_on_any_resource_voids_it(resource: str, unload: bool
 
 def charged(resident: int, full: int, free: int, *, idle: bool = True) -> Admit | Refuse:
     board = vacant(host([upstream(default_footprint=Footprint(MiB(full), MiB(resident)))]), free=free)
-    board.set_residency("llm", Ready(Residency(idle), at(0)))
+    board.set_residency("llm", Ready(SlotsShown(idle), at(0)))
     return decide(board, Ask("llm", "m", {"gpu": MiB(50_000)}), at(1), NOON)
 
 
