@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from vacancy_agent.proxy.counters import AuthCounters, UpstreamCounters
+from vacancy_agent.proxy.prompts import PromptIds
 from vacancy_edge.comfy_clients import ClientIds
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import JobId
     from vacancy_agent.core.ledger import Ledger
     from vacancy_agent.core.settings import AccessSettings
+    from vacancy_agent.proxy.prompts import Prompt, Tracked
     from vacancy_agent.proxy.request import Request
     from vacancy_agent.store.journal import Partition
     from vacancy_edge import BodyHelper, TokenTable
@@ -60,6 +62,10 @@ class Journalist(Protocol):
         ...
 
 
+def _nobody() -> None:
+    """Nobody is told."""
+
+
 @dataclass(slots=True, frozen=True)
 class HeldSlot:
     """Where the journal has a held job."""
@@ -67,6 +73,7 @@ class HeldSlot:
     partition: Partition
     slot: int
     started: WallTime
+    prompt: Prompt | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +112,11 @@ class Host:
     auth: AuthCounters = field(default_factory=AuthCounters)
     used: dict[str, Used] = field(default_factory=dict)
     """What each borrower used since somebody last took it from here."""
+    tracked: dict[JobId, Tracked] = field(default_factory=dict)
+    """The jobs whose submission was answered, and whose prompt has not ended yet."""
+    track: Callable[[], None] = _nobody
+    """Told that a job is tracked: somebody has to look for its end."""
+    prompt_ids: PromptIds = field(default_factory=PromptIds)
     client_ids: ClientIds = field(default_factory=ClientIds)
     """Whose ComfyUI client ids are whose; a server is told from another by its target."""
     processes: dict[str, ProcessIdentity] = field(default_factory=dict)

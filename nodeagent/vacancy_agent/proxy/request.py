@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.facts import WallTime
     from vacancy_agent.core.job import Job
     from vacancy_agent.proxy.plan import Plan
+    from vacancy_agent.proxy.prompts import Prompt
     from vacancy_dialects import EndWatch
     from vacancy_http import Exchange
 
@@ -22,10 +23,11 @@ class Request:
         slot: the job's slot in the hold journal.
         started: when it was admitted.
         watch: looks for the end marker of an event stream; None where complete framing is proof enough.
+        prompt: the prompt of an admitted ComfyUI submission.
         waited: it has waited for a capacity sample already, and does not a second time.
     """
 
-    __slots__ = ("exchange", "job", "plan", "slot", "started", "waited", "watch")
+    __slots__ = ("exchange", "job", "plan", "prompt", "slot", "started", "waited", "watch")
 
     def __init__(self, exchange: Exchange, plan: Plan) -> None:
         self.exchange = exchange
@@ -34,4 +36,5 @@ class Request:
         self.slot = -1
         self.started: WallTime | None = None
         self.watch: EndWatch | None = None
+        self.prompt: Prompt | None = None
         self.waited = False

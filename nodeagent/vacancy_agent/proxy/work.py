@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vacancy_agent.core.gate import Ask, standing
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.core.verdict import Refuse, sentence
+from vacancy_agent.proxy import prompts
 from vacancy_agent.proxy.counters import Outcome
 from vacancy_agent.proxy.host import HeldSlot, Used
 from vacancy_agent.proxy.proof import held_because, outcome
@@ -65,7 +66,7 @@ def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
     if isinstance(judged, Refusal):
         proxy.refuse(x, judged)
     elif judged.cls is WORK:
-        admit(proxy, x, request, judged)
+        (admit if judged.prompt is None else _submit)(proxy, x, request, judged)
     else:
         proxy.judged_no_work(x, plan, judged)
 
@@ -81,9 +82,17 @@ async def _judge_aside(proxy: GatedProxy, x: Exchange, request: Request) -> None
     if isinstance(judged, Refusal):
         proxy.refuse(x, judged)
     elif judged.cls is WORK:
-        admit(proxy, x, request, judged)
+        (admit if judged.prompt is None else _submit)(proxy, x, request, judged)
     else:
         proxy.judged_no_work(x, plan, judged)
+
+
+def _submit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> None:
+    ready = prompts.prepared(proxy, x, request, judged)
+    if isinstance(ready, Refusal):
+        proxy.refuse(x, ready)
+    else:
+        admit(proxy, x, request, ready)
 
 
 def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> None:
@@ -115,6 +124,8 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     host.requests[job.id] = request
     proxy.counters.admitted += 1
     proxy.refusing = None
+    if judged.prompt is not None:
+        prompts.admitted(proxy, x, request, judged.prompt)
     content: Body | bytes | None = None
     if x.has_body:
         content = judged.forward
@@ -148,18 +159,22 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         missing = request.watch is not None and not request.watch.seen
         why = held_because(ending, sent=x.sent_to_upstream, marker_missing=missing)
         proxy.counters.outcomes[outcome(ending, marker_missing=missing)] += 1
-    if why is None:
+    tracked = False
+    if why is not None:
+        _hold(proxy, request, job, why, now)
+    elif request.prompt is not None and prompts.landed(proxy, x, request, job, now):
+        tracked = True
+    else:
         proxy.partition.free(request.slot)
         _forget(proxy, job, now)
-    else:
-        _hold(proxy, request, job, why, now)
     if x.sent_to_upstream:
         used = host.used.get(request.plan.borrower)
         if used is None:
             used = host.used[request.plan.borrower] = Used()
         used.requests += 1
         used.seconds += now - job.since
-    host.reclaiming.job_ended(proxy.name, job.id, now)
+    if not tracked:
+        host.reclaiming.job_ended(proxy.name, job.id, now)
 
 
 def _forget(proxy: GatedProxy, job: Job, now: Instant) -> None:
@@ -176,7 +191,7 @@ def _hold(proxy: GatedProxy, request: Request, job: Job, why: str, now: Instant)
     host.ledger.hold(job.id, why, now)
     proxy.partition.mark(request.slot, Phase.HELD)
     assert request.started is not None  # noqa: S101 - set with the job
-    host.held_slots[job.id] = HeldSlot(proxy.partition, request.slot, request.started)
+    host.held_slots[job.id] = HeldSlot(proxy.partition, request.slot, request.started, request.prompt)
     host.tell("held", upstream=proxy.name, job=job.id, why=why)
     host.held()
 

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vacancy_agent.core.settings import Target
 
 DEADLINE_S = 5.0
 MAX_ANSWER = 4 << 20
+_PIECE = 64 << 10
+_OK = 200
 
 
 class AskError(Exception):
@@ -118,6 +122,40 @@ class ServerClient:
             raise NoAnswerError(f"no answer to {method} {path} within {seconds:g} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise AskError(f"{method} {path}: {error or type(error).__name__}") from error
+
+    async def read(self, path: str, take: Callable[[bytes], bool], *, most: int) -> int:
+        """GET a path and hand its body over as it comes; the status. Only the body of a 200 is read.
+
+        Args:
+            path: what to get.
+            take: gets the next piece, of at most 64 KiB; True: it needs no more.
+            most: bytes to read at most.
+
+        Raises:
+            AskError: no whole answer within `DEADLINE_S`, or one above `most` bytes that `take` still reads.
+        """
+        try:
+            async with self._session.get(
+                self._base + path, headers=self._headers, allow_redirects=False
+            ) as response:
+                if response.status == _OK:
+                    await _hand_over(response, take, most)
+                return response.status
+        except TimeoutError as error:
+            raise NoAnswerError(f"no answer to GET {path} within {DEADLINE_S:g} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise AskError(f"GET {path}: {error or type(error).__name__}") from error
+
+
+async def _hand_over(response: aiohttp.ClientResponse, take: Callable[[bytes], bool], most: int) -> None:
+    size = 0
+    async for chunk in response.content.iter_chunked(_PIECE):
+        size += len(chunk)
+        if size > most:
+            raise AskError(f"its answer is above {most >> 20} MiB")
+        if take(chunk):
+            return
+        await asyncio.sleep(0)
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
