@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vacancy_http.limits import ListenerLimits
 from vacancy_http.server_base import EVICTABLE, ClientConnection
 from vacancy_http.server_conn import ServerConnection
+from vacancy_http.socket_state import listens
 from vacancy_http.states import Connection
 from vacancy_http.wheel import Wheel
 
@@ -72,6 +73,11 @@ class Listener:
     def connection_count(self) -> int:
         """Open connections of clients."""
         return len(self._connections)
+
+    @property
+    def listening(self) -> bool:
+        """Whether the kernel takes connections for it."""
+        return self._server is not None and listens(self._server)
 
     async def start(self) -> None:
         """Listen.

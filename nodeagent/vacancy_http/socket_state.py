@@ -33,6 +33,18 @@ def peer_closed(transport: asyncio.BaseTransport) -> bool:
     return info[0] != _ESTABLISHED
 
 
+def listens(server: asyncio.Server) -> bool:
+    """Whether the kernel takes connections for each of the server's sockets.
+
+    The server itself does not know: on one that was shut down under it, asyncio accepts errors without end.
+    """
+    try:
+        flags = [one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) for one in server.sockets]
+    except OSError:
+        return False
+    return bool(flags) and all(flags)
+
+
 def reset_on_close(transport: asyncio.BaseTransport) -> None:
     """Make the coming close a reset: a client of HTTP/1.0 would take a FIN for the clean end of its reply."""
     sock = transport.get_extra_info("socket")

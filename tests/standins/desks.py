@@ -52,7 +52,7 @@ async def looked_again(lent: Lender) -> None:
 
 async def presence_signal(lent: Lender) -> tuple[str, str, str]:
     """Status, reason and message of the condition, looked at now: the agent itself looks a little later."""
-    lent.agent._observe()
+    lent.agent.findings.look()
     status = await lent.status()
     found = next(one for one in status["conditions"] if one["type"] == "PresenceSignal")
     return found["status"], found["reason"], found["message"]

@@ -11,25 +11,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from vacancy_agent.admin.debug import DebugWindow
 from vacancy_agent.admin.events import Events
 from vacancy_agent.core.board import Board
-from vacancy_agent.core.conditions import (
-    Conditions,
-    Status,
-    config_finding,
-    lendable_finding,
-    presence_finding,
-    reclaimed_finding,
-)
-from vacancy_agent.core.facts import WallTime
+from vacancy_agent.core.conditions import Conditions, config_finding
 from vacancy_agent.core.gate_kept import Gate
 from vacancy_agent.core.job import ReleasedBy
 from vacancy_agent.core.ledger import Ledger
-from vacancy_agent.core.lendable import host_lendable
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.reclaim import Reclaims
 from vacancy_agent.core.rfc3339 import rfc3339
@@ -43,24 +35,26 @@ from vacancy_agent.store.sqlite import LocalStore, Usage
 from vacancy_agent.upstreams.ask import open_session
 from vacancy_agent.upstreams.process import local_addresses
 from vacancy_agent.wiring.collectors import Collectors
+from vacancy_agent.wiring.findings import Findings
 from vacancy_agent.wiring.holds import Holds
 from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.pressure import PressureWatch
 from vacancy_agent.wiring.readiness import missing
 from vacancy_agent.wiring.readings import Readings
 from vacancy_agent.wiring.server_listeners import ServerListeners
+from vacancy_agent.wiring.supervise import essential, must_listen
 from vacancy_agent.wiring.tell import recent
 from vacancy_edge import BodyHelper, TokenTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from vacancy_agent.clock import Clock
-    from vacancy_agent.core.conditions import Finding
     from vacancy_agent.core.effects import PublishPhase
-    from vacancy_agent.core.facts import Instant, ProcessIdentity
+    from vacancy_agent.core.facts import Instant, ProcessIdentity, WallTime
     from vacancy_agent.core.job import JobId
     from vacancy_agent.proxy.host import Journalist
+    from vacancy_agent.store.errors import StoreError
     from vacancy_agent.store.state import StateDir
     from vacancy_agent.upstreams.listener_state import ListenerState
     from vacancy_agent.wiring.api_server import ApiServer
@@ -69,8 +63,6 @@ if TYPE_CHECKING:
 
 RETRY_TICKS = 5
 """Ticks between two attempts to bind a port that was taken: whoever has it may end."""
-LOOK_S = 0.05
-"""A condition follows what it rests on within this time."""
 TICK_S = 1.0
 """Between two looks at what changes by time alone: stale presence, pauses that end."""
 
@@ -110,9 +102,9 @@ class Agent:
         self.holds = Holds(self.host, self._journal, state)
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
         self.unloads = Unloads(self.host, self._group.create_task, self.holds.lists.get, self._unloaded)
-        self._looking: asyncio.TimerHandle | None = None
+        self.findings = Findings(self.conditions, board, lambda: self.reclaim.claims, clock, tell)
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
-        self.readings = Readings(board, self.reclaim, clock, tell, self._observed, self.pressure)
+        self.readings = Readings(board, self.reclaim, clock, tell, self.findings.soon, self.pressure)
         self.listeners = Listeners(self.host, self._journal, state)
         self.debug = DebugWindow(self.listeners.watch, clock, tell)
         self.servers = ServerListeners(tell)
@@ -121,8 +113,6 @@ class Agent:
         self._lending = self.store.switches.lending
         self.api: ApiServer | None = None
         """Set by whoever serves the API, so that it follows the configuration."""
-        self.condition_changed: Callable[[], None] | None = None
-        """Set by whoever passes the conditions on."""
         self._refused: list[str] = []
         """What is wrong with the newest configuration, which therefore does not run."""
         self._unbound: list[str] = []
@@ -144,11 +134,15 @@ class Agent:
                 self.holds.watch(self._session, self.config.host.upstreams)
                 self.reclaim.unload = self.unloads.start
                 self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
-                group.create_task(self.holds.keeper.run())
-                group.create_task(self.store.keep(lambda error: self._tell("usage not saved", why=error)))
-                group.create_task(self.pressure.keep())
-                group.create_task(self.servers.run())
-                group.create_task(self._ticking())
+                for name, part in (
+                    ("the hold keeper", self.holds.keeper.run),
+                    ("the store", partial(self.store.keep, self._not_saved)),
+                    ("the pressure", self.pressure.keep),
+                    ("the look at the servers", self.servers.run),
+                    ("the conditions", self.findings.run),
+                    ("the clock", self._ticking),
+                ):
+                    group.create_task(essential(name, part))
                 try:
                     await self._listen()
                     if ready is not None:
@@ -165,8 +159,6 @@ class Agent:
         if self._closed:
             return
         self._closed = True
-        if self._looking is not None:
-            self._looking.cancel()
         self.reclaim.close()
         self.debug.close()
         self.host.helper.close()
@@ -246,7 +238,7 @@ class Agent:
         """The switch of one resource at this machine."""
         self.host.board.set_resource_enabled(resource, enabled)
         self._tell("resource switched", resource=resource, enabled=enabled)
-        self._observe()
+        self.findings.look()
         await self.store.set_resource(resource, enabled)
 
     def release_hold(self, job: JobId) -> bool:
@@ -290,13 +282,13 @@ class Agent:
         if errors != self._refused:
             self._tell("configuration refused", errors=" | ".join(errors))
         self._refused = errors
-        self._set_condition(config_finding([*errors, *self._unbound]))
+        self.findings.find(config_finding([*errors, *self._unbound]))
 
     # Inner parts.
 
     def _unloaded(self, upstream: str, attempt: int, shown: bool) -> None:
         self.reclaim.unload_result(upstream, attempt, shown=shown)
-        self._observed()
+        self.findings.soon()
 
     async def _listen(self) -> None:
         """Have the sockets of the configuration that runs, and say which cannot be had."""
@@ -307,7 +299,7 @@ class Agent:
             if unbound and unbound != self._unbound:
                 self._tell("cannot listen", errors=" | ".join(unbound))
             self._unbound = unbound
-            self._set_condition(config_finding([*self._refused, *unbound]))
+            self.findings.find(config_finding([*self._refused, *unbound]))
 
     def _local_pause(self) -> LocalPause | None:
         """Switch and pause of this machine together. The disk follows them; a full one does not undo them."""
@@ -321,7 +313,7 @@ class Agent:
         else:
             self._tell("paused here", until="resumed" if pause.until is None else rfc3339(pause.until))
             self.reclaim.lending_stopped(self.host.clock.now())
-        self._observe()
+        self.findings.look()
 
     def _take_switches(self) -> None:
         """What was switched in an earlier run, also of resources that come with a later configuration."""
@@ -329,35 +321,8 @@ class Agent:
         for resource, enabled in self.store.switches.resources.items():
             self.host.board.set_resource_enabled(resource, enabled)
 
-    def _observed(self) -> None:
-        """Something that a condition rests on may have changed: look soon.
-
-        Not at once: a sample is taken after every job, and conditions are for people and the cluster.
-        """
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._observe)
-
-    def _observe(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-        now, wall = self.host.clock.now(), self.host.clock.wall()
-        board = self.host.board
-        self._set_condition(lendable_finding(host_lendable(board, now, wall)))
-        self._set_condition(presence_finding(board, now))
-        self._set_condition(reclaimed_finding(self.reclaim.claims))
-
-    def _set_condition(self, finding: Finding | None) -> None:
-        if finding is None:
-            return
-        changed = self.conditions.set(finding, self.host.clock.wall())
-        if changed is not None:
-            facts = {"type": changed.type.value, "status": changed.status.value, "reason": changed.reason}
-            if changed.status is not Status.TRUE:
-                facts["why"] = changed.message
-            self._tell("condition", **facts)
-            if self.condition_changed is not None:
-                self.condition_changed()
+    def _not_saved(self, error: StoreError) -> None:
+        self._tell("usage not saved", why=error)
 
     def _count_usage(self) -> None:
         """Hand the borrowers' use over to the store, on the day that it is now."""
@@ -375,6 +340,7 @@ class Agent:
             self.reclaim.tick()  # the loop's timers stand still while the machine sleeps
             self.readings.tick()
             self._count_usage()
+            must_listen([*self.listeners.deaf(), *(self.api.deaf() if self.api is not None else ())])
             if tick % RETRY_TICKS == 0 and self._unbound:
                 await self._listen()
 

@@ -17,6 +17,7 @@ from vacancy_agent.admin.app import make_app
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.wiring.listeners import cannot_listen
 from vacancy_agent.wiring.secret_files import CertificateError, certificate
+from vacancy_http.socket_state import listens
 
 if TYPE_CHECKING:
     import ssl
@@ -81,6 +82,10 @@ class ApiServer:
         self._runner, self._server, self._at = runner, server, wanted
         self._agent.host.tell("api", address=access.listen, port=access.api_port)
         return []
+
+    def deaf(self) -> list[str]:
+        """The API, if it listened and does not any more, though nobody stopped it."""
+        return [] if self._server is None or listens(self._server) else ["the API"]
 
     async def close(self) -> None:
         """Stop listening."""

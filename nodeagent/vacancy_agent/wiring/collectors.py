@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vacancy_agent.collect.observers import Observers
@@ -10,6 +11,7 @@ from vacancy_agent.core.facts import ProcessIdentity, Seconds
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.platform.select import presence_source
 from vacancy_agent.upstreams.process import is_alive
+from vacancy_agent.wiring.supervise import essential
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +67,8 @@ class Collectors:
                 self._processes.pop(name, None)
         for name, server in servers.items():
             if name not in self._finding:
-                task = group.create_task(self._find(name, server, interval))
+                find = partial(self._find, name, server, interval)
+                task = group.create_task(essential(f"the search for the server of {name}", find))
                 self._finding[name] = (server, interval, task)
 
     def stop(self) -> None:
@@ -85,7 +88,7 @@ class Collectors:
         resources = settings.resources.values()
         self._inline = frozenset(one.name for one in resources if one.type in INLINE)
         self._observers = Observers(settings, sink, self._clock, presence_source(settings, self._clock))
-        self._observing = group.create_task(self._observers.run())
+        self._observing = group.create_task(essential("the collector", self._observers.run))
         self._observed = wanted
 
     # Samples on demand (`proxy.host.Sampler`).

@@ -132,11 +132,7 @@ class Joined:
         return self._agent.conditions.all()
 
     def _find(self, status: Status, reason: str, message: str) -> None:
-        finding = Finding(ConditionType.CONFIG_APPLIED, status, reason, message)
-        if self._agent.conditions.set(finding, self._agent.host.clock.wall()) is not None:
-            self._tell("condition", type=finding.type.value, status=status.value, reason=reason)
-            if self._agent.condition_changed is not None:
-                self._agent.condition_changed()
+        self._agent.findings.find(Finding(ConditionType.CONFIG_APPLIED, status, reason, message))
 
     async def _keep(self, text: str) -> None:
         try:
@@ -203,7 +199,7 @@ class JoinedAgent:
         self.agent.api = self.api
         self.joined = Joined(self.agent, document, state, local, tell)
         self._member = Member(self.joined, identity, state.path / "secrets", clock, tell)
-        self.agent.condition_changed = self._member.nudge
+        self.agent.findings.changed = self._member.nudge
 
     async def run(self, ready: asyncio.Event) -> None:
         """Lend, and be a member of the cluster, until cancelled."""

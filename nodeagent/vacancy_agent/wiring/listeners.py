@@ -67,6 +67,11 @@ class Listeners:
         """Whether the upstream's proxy listens."""
         return upstream in self._running
 
+    def deaf(self) -> list[str]:
+        """The proxies that listened and do not any more, though nobody stopped them."""
+        ended = [name for name, running in self._running.items() if not running.listener.listening]
+        return [f"the proxy of {name}" for name in ended]
+
     def counters(self) -> Mapping[str, Counters]:
         """The engine's counts by upstream."""
         return {name: running.listener.counters for name, running in self._running.items()}

@@ -8,6 +8,7 @@ import gc
 import logging
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vacancy_agent.clock import SystemClock
@@ -21,6 +22,7 @@ from vacancy_agent.wiring.api_server import ApiServer
 from vacancy_agent.wiring.config import RefusedError, content_of
 from vacancy_agent.wiring.contract_apart import JudgeError, judge
 from vacancy_agent.wiring.reload import Reload
+from vacancy_agent.wiring.supervise import PartEndedError, essential
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -81,9 +83,11 @@ def process(
     except StoreError as error:
         raise StartError([str(error)], input_is_wrong=False) from error
     except ExceptionGroup as group:
-        lines = _store_errors(group)
+        lines = _sentences(group)
         if lines is None:
             raise
+        if group.split(StoreError)[1] is not None:
+            log.LOGGER.error("a part of the agent has ended", exc_info=group)
         raise StartError(lines, input_is_wrong=False) from group
     return 0
 
@@ -127,7 +131,10 @@ async def _serve(config: Configuration, reload: Reload) -> None:
         if errors:
             raise StartError(errors, input_is_wrong=False)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(agent.run()), group.create_task(reload.run(agent))]
+            tasks = [
+                group.create_task(agent.run()),
+                group.create_task(essential("the look at the manifest", partial(reload.run, agent))),
+            ]
             await stop.wait()
             log.tell("stopping")
             await api.close()
@@ -149,10 +156,11 @@ def on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
         loop.add_signal_handler(signal.SIGHUP, again.set)
 
 
-def _store_errors(group: BaseExceptionGroup[BaseException]) -> list[str] | None:
-    """The words of what failed, where nothing but the state directory did; None: something else did."""
+def _sentences(group: BaseExceptionGroup[BaseException]) -> list[str] | None:
+    """The words of what failed, where all of it has words for people; None: something else did."""
     errors = list(_leaves(group))
-    return [str(one) for one in errors] if all(isinstance(one, StoreError) for one in errors) else None
+    told = all(isinstance(one, StoreError | PartEndedError) for one in errors)
+    return list(dict.fromkeys(map(str, errors))) if told else None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -28,6 +28,7 @@ from vacancy_agent.wiring.api_server import ApiServer
 from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.main import StartError, loop_run
 from vacancy_agent.wiring.readings import Readings
+from vacancy_agent.wiring.supervise import PartEndedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -291,9 +292,11 @@ def test_a_bug_in_a_part_ends_it_with_its_traceback(start: Start, monkeypatch: p
         raise LookupError("a bug in the wiring")
 
     monkeypatch.setattr(Readings, "tick", fail)
-    with pytest.raises(ExceptionGroup) as failed:
-        start.run()
-    assert failed.group_contains(LookupError, match="a bug in the wiring", depth=None)
+    code, lines = start.run()
+    assert (code, lines) == (1, ["vacancy agent: the clock failed: LookupError: a bug in the wiring"])
+    shown = "\n".join(log.recent())
+    assert "a part of the agent has ended" in shown
+    assert "Traceback" in shown
 
 
 @pytest.mark.component
@@ -305,11 +308,15 @@ def test_a_crash_of_the_process_is_seen_from_outside(tmp_path: Path):
         assert "Traceback (most recent call last)" in agent.text
 
 
-def test_only_errors_of_the_store_are_told_as_a_sentence():
+def test_only_errors_with_words_for_people_are_told_as_a_sentence():
     full, broken = StoreError("disk full"), StoreError("no file")
     nested = ExceptionGroup("a", [full, ExceptionGroup("b", [broken])])
-    assert main._store_errors(nested) == ["disk full", "no file"]
-    assert main._store_errors(ExceptionGroup("a", [full, ExceptionGroup("b", [ValueError("a bug")])])) is None
+    assert main._sentences(nested) == ["disk full", "no file"]
+    assert main._sentences(ExceptionGroup("a", [full, PartEndedError("the clock ended"), full])) == [
+        "disk full",
+        "the clock ended",
+    ]
+    assert main._sentences(ExceptionGroup("a", [full, ExceptionGroup("b", [ValueError("a bug")])])) is None
 
 
 def test_a_start_error_is_all_its_lines():
