@@ -68,6 +68,8 @@ def _of_phases(host: Host, jobs: Mapping[int, Job]) -> Iterator[str]:
         yield f"forwarded {by_phase[Phase.FORWARDING]}, requests {set(host.requests)}"
     if by_phase[Phase.HELD] != set(host.held_slots):
         yield f"held {by_phase[Phase.HELD]}, held slots {set(host.held_slots)}"
+    if by_phase[Phase.TRACKING] != set(host.tracked):
+        yield f"tracking {by_phase[Phase.TRACKING]}, tracked {set(host.tracked)}"
     for number, request in host.requests.items():
         if request.job is None or request.job.id != number or not request.exchange.alive:
             yield f"request {number} is not that of a living exchange"
@@ -92,6 +94,7 @@ def _of_journal(host: Host, jobs: Mapping[int, Job], journal: HoldJournal) -> It
         known |= {
             held.slot: number for number, held in host.held_slots.items() if held.partition is partition
         }
+        known |= {one.slot: number for number, one in host.tracked.items() if one.partition is partition}
         if written != known:
             yield f"{upstream}: the journal has {written}, the agent {known}"
         for hold in partition.holds():

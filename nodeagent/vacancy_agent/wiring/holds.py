@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from vacancy_agent.core.facts import Instant
 from vacancy_agent.core.job import Hold, JobId, Moved, ReleasedBy
 from vacancy_agent.proxy.host import HeldSlot
+from vacancy_agent.proxy.prompts import Prompt
 from vacancy_agent.store.journal_format import HoldCause
 from vacancy_agent.upstreams.ask import ServerClient
+from vacancy_agent.upstreams.comfyui import ComfyUi
 from vacancy_agent.upstreams.hold_keeper import HoldKeeper, Watched
 from vacancy_agent.upstreams.llamacpp import LlamaCpp
 from vacancy_agent.upstreams.local import LocalServer
@@ -44,6 +46,7 @@ class _Server:
     client: ServerClient
     llama: LlamaCpp
     lists: OllamaLists
+    comfy: ComfyUi
     local: LocalServer
 
 
@@ -59,6 +62,8 @@ class Holds:
         """The server behind each upstream, for whoever else asks it something."""
         self.lists: dict[str, OllamaLists] = {}
         """What each upstream's server lists, if it is an Ollama: whoever reads its list reads it there."""
+        self.comfys: dict[str, ComfyUi] = {}
+        """Each upstream's server, asked as a ComfyUI."""
         self._servers: dict[tuple[Target, str | None], _Server] = {}
         self.keeper = HoldKeeper(host.clock, self._held, self._ended)
 
@@ -77,7 +82,8 @@ class Holds:
                 started = wall if hold.record is None else min(hold.record.started, wall)
                 since = Instant(now - (wall - started))
                 (job,) = self._host.ledger.restore([self._entry(upstream, hold, since)], now)
-                self._host.held_slots[job.id] = HeldSlot(partition, hold.slot, started)
+                prompt = self._prompt(upstream, hold)
+                self._host.held_slots[job.id] = HeldSlot(partition, hold.slot, started, prompt)
                 self._host.tell("held", upstream=upstream, job=job.id, why=job.why)
 
     def watch(self, session: aiohttp.ClientSession, upstreams: Mapping[str, UpstreamSettings]) -> None:
@@ -93,16 +99,17 @@ class Holds:
                 client = ServerClient(session, settings.target, secret)
                 local = LocalServer(settings.target, clock)
                 self._servers[key] = _Server(
-                    client, LlamaCpp(client, clock), OllamaLists(client, clock), local
+                    client, LlamaCpp(client, clock), OllamaLists(client, clock), ComfyUi(client), local
                 )
             one = self._servers[key]
             self.locals[name], self.clients[name], self.lists[name] = one.local, one.client, one.lists
+            self.comfys[name] = one.comfy
             watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock, one.lists)
             watched[name] = Watched(watcher, one.local, settings.assume_ended_after)
             used.add(key)
         self._servers = {key: one for key, one in self._servers.items() if key in used}
         for gone in self.locals.keys() - watched.keys():
-            del self.locals[gone], self.clients[gone], self.lists[gone]
+            del self.locals[gone], self.clients[gone], self.lists[gone], self.comfys[gone]
         self.keeper.configure(watched)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
@@ -136,12 +143,22 @@ class Holds:
             record.process,
         )
 
+    def _prompt(self, upstream: str, hold: RecoveredHold) -> Prompt | None:
+        """The prompt of a hold that the journal kept: it is ours, whatever the queue's other prompts are."""
+        record = hold.record
+        if record is None or record.prompt is None:
+            return None
+        known = self._host.board.settings.upstreams.get(upstream)
+        if known is not None:
+            self._host.prompt_ids.add(known.target, record.prompt)
+        return Prompt(record.prompt, record.confirmed)
+
     def _known(self, partition: Partition) -> set[int]:
         """Slots whose jobs are in the ledger: held, or still under way."""
         host = self._host
         held = {one.slot for one in host.held_slots.values() if one.partition is partition}
         jobs = {request.slot for request in host.requests.values() if _is_of(request, partition)}
-        return held | jobs
+        return held | jobs | {one.slot for one in host.tracked.values() if one.partition is partition}
 
     def _held(self, upstream: str) -> list[HeldJob]:
         return [
