@@ -23,8 +23,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from vacancy_agent.core.contexts import Contexts
-from vacancy_agent.core.facts import Instant, Ready, Stale, Unknown
+from vacancy_agent.core.facts import Instant, MemoryCapacity, Ready, Stale, Unknown
 from vacancy_agent.core.lending import Lending, LocalPause, lending
+from vacancy_agent.core.priors import Priors
 from vacancy_agent.core.settings import PressureMode, ResourceSettings
 from vacancy_agent.core.veto import Edge, Veto
 
@@ -84,6 +85,8 @@ class Board:
         self.unseen_gpu_work: set[str] = set()
         """Upstreams whose work ran while no process of their tree used a GPU."""
         self.residency: dict[str, Reading[Shown]] = {}
+        self.priors = Priors()
+        """What models took from free memory so far."""
         self.contexts = Contexts()
         """Which context a request is known to reuse; they belong to the models, not to a configuration."""
         self.presence: Reading[Presence] = NOT_TAKEN
@@ -115,10 +118,20 @@ class Board:
         self.capacity[resource] = judged = self._judged(reading)
         if isinstance(judged, Ready) and isinstance(known, Ready):
             self.capacity_writes += 1
+        if self.priors.watches:
+            self._measure(resource, reading)
         if isinstance(reading, Ready) and reading.at > self._ended.get(resource, _NEVER):
             self.unread.discard(resource)
             if resource not in self._work:
                 self._before.pop(resource, None)
+
+    def _measure(self, resource: str, reading: Reading[Capacity]) -> None:
+        """What the models that run took; for the last time with the first reading after the last job."""
+        if not isinstance(reading, Ready) or not isinstance(reading.value, MemoryCapacity):
+            return
+        self.priors.sampled(resource, reading.value.free)
+        if resource not in self._work and reading.at > self._ended.get(resource, _NEVER):
+            self.priors.ended((resource,))
 
     def set_presence(self, reading: Reading[Presence], now: Instant) -> Edge | None:
         """Write a presence reading; returns the veto edge it causes.

@@ -4,8 +4,9 @@ Invariant: a prior is the largest drop seen while only jobs of one key ran on th
 drop that several models may have caused is credited to none of them. Rejected: dividing it between them,
 which turns two measurements into two guesses.
 
-Usage: `began` when a job took a resource, `sampled` with every reading of it, `ended` when the last job left
-it (`Moved.idle`); `of` gives the mapping for `Ask.prior`, the same object until it changes.
+Usage: `began` when a job took a resource, `sampled` with every reading of it, `ended` with the first one after
+the last job left it (a model that stays loaded shows there, however short the job was): the board does both.
+`of` gives the mapping for `Ask.prior`, the same object until it changes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class PriorKey(NamedTuple):
 
     upstream: str
     model: str
-    """Digest where the upstream tells one, else the name."""
+    """In the one spelling that names are compared by; `forget` when another digest comes under it."""
     context: int | None = None
 
 
@@ -46,7 +47,8 @@ class Priors:
 
     def __init__(self) -> None:
         self._learned: dict[PriorKey, Mapping[str, MiB]] = {}
-        self._watches: dict[str, _Watch] = {}
+        self.watches: dict[str, _Watch] = {}
+        """By resource; while there are any, a reading may teach something."""
 
     def of(self, key: PriorKey) -> Mapping[str, MiB] | None:
         """Largest measured drop by resource; None: nothing measured yet."""
@@ -55,13 +57,13 @@ class Priors:
     def began(self, key: PriorKey, free: Mapping[str, MiB]) -> None:
         """A job of `key` begins; `free` is what each of its memory resources shows, itself not included."""
         for resource, before in free.items():
-            watch = self._watches.setdefault(resource, _Watch(key, before))
+            watch = self.watches.setdefault(resource, _Watch(key, before))
             if watch.key != key:
                 watch.key = None
 
     def sampled(self, resource: str, free: MiB) -> bool:
         """A reading of a resource; True when it taught something."""
-        watch = self._watches.get(resource)
+        watch = self.watches.get(resource)
         if watch is None or watch.key is None:
             return False
         drop = MiB(watch.free_before - free)
@@ -74,7 +76,12 @@ class Priors:
     def ended(self, resources: Iterable[str]) -> None:
         """The last job left these resources."""
         for resource in resources:
-            self._watches.pop(resource, None)
+            self.watches.pop(resource, None)
+
+    def forget(self, upstream: str, model: str) -> None:
+        """The name stands for another model now."""
+        for key in [key for key in self._learned if (key.upstream, key.model) == (upstream, model)]:
+            del self._learned[key]
 
     def items(self) -> Iterator[tuple[PriorKey, Mapping[str, MiB]]]:
         """Everything learned, to be saved."""

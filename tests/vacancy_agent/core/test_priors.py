@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from vacancy_agent.core.facts import MiB
+from standins.hosts import START, memory, vacant
+from vacancy_agent.core.facts import Instant, MiB, Ready
 from vacancy_agent.core.priors import MOST_KEYS, PriorKey, Priors
 
 K, OTHER = PriorKey("llm", "sha256:1", 4096), PriorKey("llm", "sha256:2", 4096)
@@ -72,3 +73,26 @@ def test_names_of_models_do_not_pile_up() -> None:
     assert len(list(priors.items())) == MOST_KEYS
     assert priors.of(PriorKey("llm", "4")) is None
     assert priors.of(PriorKey("llm", "5")) is not None
+
+
+def test_another_model_under_the_name_starts_anew() -> None:
+    priors = Priors()
+    for context in (None, 2048):
+        priors.load([(PriorKey("ollama", "m", context), {"gpu": MiB(5)})])
+    priors.load([(PriorKey("ollama", "n"), {"gpu": MiB(5)})])
+    priors.forget("ollama", "m")
+    assert [key.model for key, _ in priors.items()] == ["n"]
+
+
+def test_a_model_that_stays_loaded_shows_in_the_first_reading_after_its_job() -> None:
+    board = vacant(free=10_000)
+    key = PriorKey("llm", "m")
+    board.work_began("gpu")
+    board.priors.began(key, {"gpu": MiB(10_000)})
+    board.work_ended("gpu", Instant(START + 1))
+    board.set_capacity("gpu", Ready(memory(9_000), Instant(START + 0.5)))
+    assert board.priors.of(key) == {"gpu": 1_000}
+    board.set_capacity("gpu", Ready(memory(2_000), Instant(START + 2)))
+    assert board.priors.of(key) == {"gpu": 8_000}
+    board.set_capacity("gpu", Ready(memory(0), Instant(START + 3)))
+    assert board.priors.of(key) == {"gpu": 8_000}, "somebody else's"
