@@ -18,7 +18,7 @@ upstream connection. So a client that leaves closes its upstream within the same
 `Exchange.cancel`.
 
 Most messages are like the one before on the same way: the same head but for the digits of its length, and
-whole in one piece. They take a short way with few calls (`head_memo.end_of_digits`, then
+whole in one piece. They take a short way with few calls (`head_memo.whole_body`, then
 `ServerConnection.data_received` and `UpstreamConnection._plain`): what a request costs is the number of
 functions that run for it, more than what they do. Whatever differs in anything takes the full way, and a test
 holds that both do the same.
@@ -39,6 +39,7 @@ from vacancy_http.application import Application, BodyBudget
 from vacancy_http.body import Body
 from vacancy_http.exchange import Exchange
 from vacancy_http.faults import Ending, ProtocolFault, VacancyHttpError
+from vacancy_http.headers import head_prefix
 from vacancy_http.limits import ListenerLimits, UpstreamLimits
 from vacancy_http.reply import Reply, ResponseHead
 from vacancy_http.server import Counters, Listener
@@ -62,4 +63,5 @@ __all__ = [
     "VacancyHttpError",
     "asks_for_websocket",
     "handshake_fault",
+    "head_prefix",
 ]

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 
 class BodyBudget(Protocol):
-    """Bytes of request bodies that may be held at once."""
+    """Bytes of request bodies that may be held at once.
+
+    The path of every request counts in `used` itself: it never raises it past `total`, and gives back what it
+    took.
+    """
+
+    used: int
+    total: int
 
     def reserve(self, n: int, /) -> bool:
         """Take `n` bytes; False (and nothing taken) when they are not there."""
@@ -34,7 +41,10 @@ class Application(Protocol):
         """Word the answer to an error the engine found; `detail` is a sentence for people."""
 
     def head_received(self, x: Exchange, /) -> None:
-        """A head came: one of `respond`, `collect_body`, or without a body `forward` or `tunnel` follows."""
+        """A head came: one of `respond`, `collect_body`, or without a body `forward` or `tunnel` follows.
+
+        Instead of `collect_body`, `take_arrived` may give the body at once.
+        """
 
     def body_received(self, x: Exchange, /) -> None:
         """`x.body` is complete. `respond` or `forward`, now or, while `x.alive`, later."""

@@ -1,10 +1,10 @@
 """One request and its one reply, as the application sees it.
 
 Invariants: `exchange_ended` is called exactly once; when it is called, the upstream's connection is in the
-pool or closed, and the budget of the body is returned. Every path to the end goes through `_end`. A reply is
-written by exactly one of
-three: `_answer` (our own), `response_head` with what follows it (the upstream's), or nothing (the client is
-gone).
+pool or closed, and the budget of the body is returned. Every path to the end goes through `_end`, but for
+`plain_response` (`exchange_short.py`), which does the same in place. A reply is written by exactly one of
+four: `_answer` (our own), `response_head` with what follows it or `plain_response` (the upstream's), or
+nothing (the client is gone).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from vacancy_http.body import Body
 from vacancy_http.exchange_base import (
     COLLECTING,
-    DECIDING,
     ENDED,
     FORWARDED,
     JUDGING,
     STREAMING,
 )
+from vacancy_http.exchange_short import ShortExchange
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
 from vacancy_http.headers import request_head
 from vacancy_http.response_parser import WITH_LOCATION
@@ -36,9 +36,10 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _NO_CONTENT = 204
 MAX_WHOLE = 1 << 20
 """Bytes of a reply that is read whole before it is answered."""
+NO_ROOM = "the bodies held at once have no room for this one"
 
 
-class Exchange(Tunnelled):
+class Exchange(ShortExchange, Tunnelled):
     """One request and its reply; its attributes are explained at `ExchangeBase`."""
 
     __slots__ = ()
@@ -51,7 +52,12 @@ class Exchange(Tunnelled):
         A body that is too large, that the budget has no room for, or that comes too slowly is answered by the
         engine (`fault_reply`); the exchange then ends as `Ending.ANSWERED`.
         """
-        if self.has_body:
+        if self.take_arrived() is not None:
+            self._client.app.body_received(self)
+        elif self.arrived is not None:
+            self._client.app.budget.reserve(self.content_length)  # it says no, and counts that
+            self.fault(ProtocolFault.BUDGET, NO_ROOM)
+        elif self.has_body:
             self._client.collect(self)
         else:
             self.take_body(Body(b""), reserved=0)
@@ -98,6 +104,7 @@ class Exchange(Tunnelled):
         else:
             self._move(FORWARDED)
         self.whole = whole
+        self.plain = whole is None and self.method != "HEAD"
         payload = body.small if isinstance(body, Body) and body.small is not None else body
         self.request = request_head(
             self.head,
@@ -150,16 +157,6 @@ class Exchange(Tunnelled):
         self.small = body.small
         self._client.app.body_received(self)
 
-    def take_small(self, data: bytes) -> None:
-        """The body came with its head; all its bytes are reserved."""
-        if self.phase is DECIDING:
-            self.phase = JUDGING
-        else:
-            self._move(JUDGING)
-        self.small = data
-        self.reserved = len(data)
-        self._client.app.body_received(self)
-
     def fault(self, fault: ProtocolFault, detail: str) -> None:
         """Answer an error that the engine found."""
         self._answer(self._client.app.fault_reply(fault, detail), Ending.ANSWERED)
@@ -171,9 +168,9 @@ class Exchange(Tunnelled):
 
     # What the upstream's connection calls.
 
-    def request_sent(self) -> None:
+    def sent_whole(self) -> None:
         """The transport has the whole request."""
-        self._request_sent = True
+        self.request_sent = True
         if self.phase is STREAMING:
             self._drop_body()
 
@@ -200,7 +197,7 @@ class Exchange(Tunnelled):
         if not self.alive:
             return  # cancelled by the application
         self.status = head.status
-        if self._request_sent:
+        if self.request_sent:
             self._drop_body()
         out = b"%b%b\r\n" % (head.lines(), self._framing(head))
         if self._chunked:
@@ -211,24 +208,6 @@ class Exchange(Tunnelled):
         if client.stalled and self.link is not None:
             self.link.pause()  # it has not even taken the reply before this one
         self._written(data, complete=complete)
-
-    def plain_response(self, head: ParsedResponse, data: bytes) -> None:
-        """The whole reply at once, its body by length, and no redirect: the short way of `response_head`."""
-        self.phase = STREAMING  # from FORWARDED: an upstream's connection has it
-        client = self._client
-        client.app.response_started(self, head)
-        if not self.alive:
-            return  # cancelled by the application
-        size = len(data)
-        self.status = head.status
-        self.response_bytes = size
-        line = client.connection_line()
-        client.transport.write(b"%bcontent-length: %d\r\n%b\r\n%b" % (head.lines(), size, line, data))
-        if data and self.tap is not None:
-            self.tap(data)
-        if self.alive:
-            self._end(Ending.COMPLETE)
-            client.reply_finished()
 
     def response_data(self, data: bytes, *, complete: bool) -> None:
         """More of the response's body."""
@@ -288,16 +267,16 @@ class Exchange(Tunnelled):
 
     def _gather(self, data: bytes, *, complete: bool) -> None:
         """A piece of a reply that is read whole; while it comes, nothing was sent to the client."""
-        self._gathered += data
-        head, answer_of = self._head, self.whole
+        gathered, head, answer_of = self._gathered, self._head, self.whole
         assert answer_of is not None  # noqa: S101 - else it is not gathered
-        if len(self._gathered) > MAX_WHOLE:
+        gathered += data
+        if len(gathered) > MAX_WHOLE:
             self._drop_link()
             self.upstream_failed(Ending.UPSTREAM_INVALID, f"its reply is over {MAX_WHOLE} bytes")
         elif complete:
             if head.status in WITH_LOCATION:
                 self._redirect(head)
-            self._answer(answer_of(head, bytes(self._gathered)), Ending.COMPLETE)
+            self._answer(answer_of(head, bytes(gathered)), Ending.COMPLETE)
 
     def _answer(self, reply: Reply, ending: Ending) -> None:
         self.status = reply.status

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from vacancy_http.upstream_conn import UpstreamConnection
 
 DECIDING, COLLECTING, JUDGING, FORWARDED, STREAMING, ENDED = Phase
+_LENGTH = b"content-length"
 
 
 class ExchangeBase:
     """One request and its reply, without what can be done with them.
 
     Attributes:
-        method, target: as the client sent them; `path` and `query` are the target's parts before and after
-            `?`.
-        has_body: a body is announced (it may turn out empty where it is chunked).
+        head: what the request's head says; several exchanges may share one.
+        content_length: bytes of the body, where its Content-Length tells them; else 0.
+        arrived: the body, where all of it came with the head and it is within the limit. Nobody has taken it
+            yet, so it is neither reserved nor part of anything.
         small: the collected body as one object, where it is one and not given back.
         alive: the reply is still owed or under way.
         phase: where it stands.
@@ -36,73 +38,96 @@ class ExchangeBase:
         status: what the client was sent; 0 for nothing yet.
         sent_to_upstream: bytes of the request may have reached the upstream.
         response_bytes: bytes of the response's body that were given to the client's transport.
+        plain: the reply may go the short way of `plain_response`: it is to a request that was passed on.
+        untold: the application need not hear of a plain reply with this Content-Type.
+        whole: makes the answer of a reply that is read whole.
     """
 
     __slots__ = (
         "_body",
         "_chunked",
         "_client",
-        "_digits",
         "_gathered",
         "_head",
-        "_request_sent",
         "_retried",
         "alive",
+        "arrived",
         "content_length",
         "context",
-        "has_body",
         "head",
         "link",
-        "method",
-        "path",
         "payload",
         "phase",
-        "query",
+        "plain",
         "request",
+        "request_sent",
         "reserved",
         "response_bytes",
         "sent_to_upstream",
         "small",
         "status",
         "tap",
-        "target",
+        "untold",
         "upstream",
         "whole",
     )
 
-    # Set by `forward`; the private ones only where the reply is read whole.
-    whole: Callable[[ResponseHead, bytes], Reply] | None
+    # Set only where the reply is read whole.
     _gathered: bytearray
     _head: ParsedResponse
 
-    def __init__(self, client: ServerConnection, head: RequestHead, digits: bytes) -> None:
-        """`digits` are those of this request's Content-Length, where they are not in `head`."""
-        self.head = head
-        self.method = head.method
-        self.target = head.target
-        self.path = head.path
-        self.query = head.query
-        self._digits = digits
-        self.content_length = int(digits) if digits else head.content_length
+    def __init__(
+        self, client: ServerConnection, head: RequestHead, content_length: int, arrived: bytes | None
+    ) -> None:
         self._client = client
-        self.has_body = self.content_length > 0 or head.chunked
+        self.head = head
+        self.content_length = content_length
+        self.arrived = arrived
         self.small: bytes | None = None
-        self._body: Body | None = None
         self.alive = True
         self.phase = DECIDING
         self.context: Any = None
+        self.reserved = 0
         self.tap: Callable[[bytes], None] | None = None
         self.status = 0
         self.sent_to_upstream = False
+        self.request_sent = False
         self.response_bytes = 0
+        self.plain = False
+        self.untold: bytes | None = None
+        self.whole: Callable[[ResponseHead, bytes], Reply] | None = None
         self.link: UpstreamConnection | None = None
         self.upstream: Upstream | None = None
         self.request = b""
         self.payload: Body | bytes | None = None
-        self.reserved = 0
-        self._request_sent = False
+        self._body: Body | None = None
         self._retried = False
         self._chunked = False
+
+    @property
+    def method(self) -> str:
+        """As the client sent it."""
+        return self.head.method
+
+    @property
+    def target(self) -> bytes:
+        """As the client sent it."""
+        return self.head.target
+
+    @property
+    def path(self) -> bytes:
+        """The target's part before `?`."""
+        return self.head.path
+
+    @property
+    def query(self) -> bytes | None:
+        """The target's part after `?`; None where it has none."""
+        return self.head.query
+
+    @property
+    def has_body(self) -> bool:
+        """A body is announced (it may turn out empty where it is chunked)."""
+        return self.content_length > 0 or self.head.chunked
 
     @property
     def peer(self) -> tuple[Any, ...] | None:
@@ -116,17 +141,13 @@ class ExchangeBase:
 
     def header(self, name: bytes) -> bytes | None:
         """The value of the field `name` (lower-cased), several joined by ", "; None when it is absent."""
-        if name == b"content-length" and self._digits:
-            return self._digits
-        return self.head.fields.get(name)
+        value = self.head.fields.get(name)
+        return self._own_length(value) if name == _LENGTH and value is not None else value
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
         """All fields, names lower-cased, values stripped; to look at."""
-        headers = self.head.headers
-        if not self._digits:
-            return headers
-        return [(n, self._digits if n == b"content-length" else v) for n, v in headers]
+        return [(n, self._own_length(v) if n == _LENGTH else v) for n, v in self.head.headers]
 
     @property
     def body(self) -> Body | None:
@@ -134,6 +155,10 @@ class ExchangeBase:
         if self._body is None and self.small is not None:
             self._body = Body(self.small)
         return self._body
+
+    def _own_length(self, remembered: bytes) -> bytes:
+        """The digits of this request's Content-Length; a head has those of the request it was read from."""
+        return remembered if int(remembered) == self.content_length else b"%d" % self.content_length
 
     def _move(self, phase: Phase) -> None:
         if phase not in PHASE_NEXT[self.phase]:

@@ -54,21 +54,26 @@ def request_head(
         add: fields that the application puts in.
         length: bytes of the body; None for no body.
     """
+    if length is not None:
+        return b"%b%d\r\n\r\n" % (head_prefix(head, target, host_line, drop=drop, add=add), length)
+    lines = _all_lines(head, drop, add)
+    ending = b"content-length: 0\r\n\r\n" if head.method in _SENT_WITHOUT_BODY else b"\r\n"
+    return b"%b %b%b%b%b" % (head.method.encode(), target, host_line, lines, ending)
+
+
+def head_prefix(
+    head: RequestHead, target: bytes, host_line: bytes, *, drop: frozenset[bytes], add: Sequence[Field]
+) -> bytes:
+    """The head of a request with a body, up to the digits of its length; see `request_head`."""
+    lines = _all_lines(head, drop, add)
+    return b"%b %b%b%bcontent-length: " % (head.method.encode(), target, host_line, lines)
+
+
+def _all_lines(head: RequestHead, drop: frozenset[bytes], add: Sequence[Field]) -> bytes:
     lines = head.lines.get(drop)
     if lines is None:
         lines = _lines_to_upstream(head, drop)
-    if add:
-        lines += field_lines(add)
-    if length is not None:
-        return b"%b %b%b%bcontent-length: %d\r\n\r\n" % (
-            head.method.encode(),
-            target,
-            host_line,
-            lines,
-            length,
-        )
-    ending = b"content-length: 0\r\n\r\n" if head.method in _SENT_WITHOUT_BODY else b"\r\n"
-    return b"%b %b%b%b%b" % (head.method.encode(), target, host_line, lines, ending)
+    return lines + field_lines(add) if add else lines
 
 
 def _lines_to_upstream(head: RequestHead, drop: frozenset[bytes]) -> bytes:

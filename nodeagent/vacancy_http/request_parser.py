@@ -7,6 +7,8 @@ reply. Bodies are counted by us (`server_body.py`).
 
 from __future__ import annotations
 
+from typing import Any
+
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from vacancy_http.faults import MalformedError, ProtocolFault
@@ -30,6 +32,7 @@ class RequestHead:
         keep_alive: the client's wish for the connection.
         expects_continue: it waits for a 100 before it sends the body.
         lines: the fields as they go on, by what the application drops (`headers.py`).
+        note: the application's own slot, kept as long as the head is remembered.
         before, after: the head's bytes around the digits of its Content-Length; empty where it has none, or
             is not remembered.
     """
@@ -46,6 +49,7 @@ class RequestHead:
         "lines",
         "method",
         "minor",
+        "note",
         "path",
         "query",
         "target",
@@ -65,6 +69,7 @@ class RequestHead:
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
         self.lines: dict[frozenset[bytes], bytes] = {}
+        self.note: Any = None
         self.before = self.after = b""
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -36,15 +36,15 @@ class ClientConnection(asyncio.Protocol):
     Attributes:
         exchange: the one whose reply is owed.
         held: reading is paused, as the client sends ahead.
+        keep: another request may follow on this connection.
+        minor: of the version 1.x of the request whose reply is owed.
         stalled: the client does not take what is written.
         since: loop time at which it began to wait for a head.
     """
 
     __slots__ = (
-        "_keep",
         "_limits",
         "_listener",
-        "_minor",
         "_sink",
         "_stall_deadline",
         "_stall_size",
@@ -53,6 +53,8 @@ class ClientConnection(asyncio.Protocol):
         "exchange",
         "held",
         "is_tls",
+        "keep",
+        "minor",
         "peer",
         "since",
         "stalled",
@@ -78,8 +80,8 @@ class ClientConnection(asyncio.Protocol):
         self.is_tls = False
         self.held = False
         self.stalled = False
-        self._keep = True
-        self._minor = 1
+        self.keep = True
+        self.minor = 1
         self._sink: BodySink | None = None
         self._stall_size = 0
         self._stall_deadline = NEVER
@@ -144,12 +146,12 @@ class ClientConnection(asyncio.Protocol):
 
     def end_after_reply(self) -> None:
         """The reply's end is the connection's end."""
-        self._keep = False
+        self.keep = False
 
     def connection_line(self) -> bytes:
         """The Connection line of the coming reply, if it needs one."""
-        if self._keep:
-            return b"" if self._minor else _KEEP_LINE
+        if self.keep:
+            return b"" if self.minor else _KEEP_LINE
         return _CLOSE_LINE
 
     def abort(self) -> None:
@@ -169,7 +171,7 @@ class ClientConnection(asyncio.Protocol):
 
     def shut(self) -> None:
         """The listener closes: go now if nothing is owed, else after the reply."""
-        self._keep = False
+        self.keep = False
         if self.state in RESTING:
             self._close()
 

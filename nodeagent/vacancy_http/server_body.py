@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vacancy_http.body import BodySink
+from vacancy_http.exchange import NO_ROOM
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.reply import Reply, reply_bytes
 from vacancy_http.server_base import BODY, CLOSING, DRAIN, IDLE, LINGER, REPLY, ClientConnection
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from vacancy_http.server import Listener
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_NO_ROOM = "the bodies held at once have no room for this one"
 _RESERVE_STEP = 64 << 10  # bytes by which a chunked body's reservation grows, where there is room
 
 
@@ -46,7 +46,7 @@ class BodyReader(ClientConnection):
         raise NotImplementedError
 
     def collect(self, x: Exchange) -> None:
-        """Collect the body of `x`; the body that came with its head is passed on within this call."""
+        """Collect the body of `x`, which did not come whole with its head."""
         left = self._left
         buffer = self._buffer
         if self._decoder is None:
@@ -54,13 +54,7 @@ class BodyReader(ClientConnection):
                 x.fault(ProtocolFault.BODY_TOO_LARGE, self._too_large())
                 return
             if not self.app.budget.reserve(left):
-                x.fault(ProtocolFault.BUDGET, _NO_ROOM)
-                return
-            if len(buffer) >= left:
-                self._left = 0
-                self._owes_continue = False
-                self._buffer = buffer[left:]
-                x.take_small(buffer[:left])
+                x.fault(ProtocolFault.BUDGET, NO_ROOM)
                 return
             x.reserved = left
         x.collecting()
@@ -78,27 +72,30 @@ class BodyReader(ClientConnection):
     def send_reply(self, reply: Reply, *, head_only: bool) -> None:
         """Write an answer of our own."""
         if self._left > 2 * self._limits.max_body_bytes or (self._owes_continue and not self._buffer):
-            self._keep = False  # the rest would not be read; or nobody knows whether there will be a body
+            self.keep = False  # the rest would not be read; or nobody knows whether there will be a body
         self.transport.write(reply_bytes(reply, head_only=head_only, connection=self.connection_line()))
 
     def reply_finished(self) -> None:
         """The reply is written and its exchange over: what comes next on this connection?"""
-        if self.state >= CLOSING:
-            return
-        if self._left or self._decoder is not None:
-            self._start_dropping()
-        elif self._keep:
+        if self._left or self._decoder is not None or self.state >= CLOSING:
+            self._rest_follows()
+        elif self.keep:
             if self.state is REPLY:
                 self.state = IDLE
             else:
                 self._move(IDLE)
-            self.since = self.wheel.horizon
-            self.deadline = self.since + self._limits.keep_alive_s
+            self.since = now = self.wheel.horizon
+            self.deadline = now + self._limits.keep_alive_s
             if self._buffer:
                 self.pump()
-            self.read_on()
+            if self.held:
+                self.read_on()
         else:
             self._close()
+
+    def _rest_follows(self) -> None:
+        if self.state < CLOSING:
+            self._start_dropping()
 
     def _body_bytes(self, data: bytes) -> None:
         x = self.exchange
@@ -109,14 +106,14 @@ class BodyReader(ClientConnection):
         try:
             payload = self._take(data)
         except MalformedError as error:
-            self._keep = False
+            self.keep = False
             x.fault(error.fault, error.detail)
             return
         total = sink.length + len(payload)
         if total > self._limits.max_body_bytes:
             x.fault(ProtocolFault.BODY_TOO_LARGE, self._too_large())
         elif total > x.reserved and not self._grow(x, total - x.reserved):
-            x.fault(ProtocolFault.BUDGET, _NO_ROOM)
+            x.fault(ProtocolFault.BUDGET, NO_ROOM)
         else:
             sink.write(payload)
             if not self._left and self._decoder is None:
@@ -154,7 +151,7 @@ class BodyReader(ClientConnection):
         buffer, self._buffer = self._buffer, b""
         self._await_more()
         self.read_on()
-        if self._keep:
+        if self.keep:
             self._move(DRAIN)
             self._drain(buffer)
         else:

@@ -15,7 +15,7 @@ from vacancy_http.chunked import ChunkedDecoder
 from vacancy_http.exchange import Exchange
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import check_partial
-from vacancy_http.head_memo import end_of_digits
+from vacancy_http.head_memo import whole_body
 from vacancy_http.reply import reply_bytes
 from vacancy_http.request_parser import read_request_head
 from vacancy_http.server_base import BODY, CLOSING, DRAIN, HEAD, IDLE, LINGER, REPLY, TUNNEL
@@ -36,11 +36,12 @@ _CLOSE_LINE = b"connection: close\r\n"
 class ServerConnection(TunnelClient):
     """One connection of a client."""
 
-    __slots__ = ("_heads", "_known", "_pumping", "_served")
+    __slots__ = ("_counters", "_heads", "_known", "_pumping", "_served")
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
         self._heads = listener.heads
+        self._counters = listener.counters
         self._known: RequestHead | None = None  # of the request before: this client's next is most likely so
         self._served = False
         self._pumping = False
@@ -50,10 +51,14 @@ class ServerConnection(TunnelClient):
         state = self.state
         known = self._known
         if known is not None and state is IDLE and not self._buffer and not self.stalled:
-            end = end_of_digits(data, known.before, known.after)
-            if end > 0:
-                self._buffer = data[end + len(known.after) :]
-                self._begin(Exchange(self, known, data[len(known.before) : end]), known)
+            body = whole_body(data, known.before, known.after)
+            if body is not None and len(body) <= self._limits.max_body_bytes:
+                # As `_begin`; `keep` and `minor` are still those of the request before, which had this head.
+                self.deadline = NEVER
+                self.state = REPLY
+                self.exchange = x = Exchange(self, known, len(body), body)
+                self._counters.requests += 1
+                self.app.head_received(x)
                 return
         if state <= HEAD:
             self._buffer = self._buffer + data if self._buffer else data
@@ -88,7 +93,7 @@ class ServerConnection(TunnelClient):
         elif state is HEAD:
             self._refuse(MalformedError("the head did not come in time", ProtocolFault.HEADER_TIMEOUT))
         elif state is BODY and self.exchange is not None:
-            self._keep = False
+            self.keep = False
             self.exchange.fault(ProtocolFault.BODY_TIMEOUT, "the body did not come in time")
         else:
             self.abort()
@@ -114,25 +119,29 @@ class ServerConnection(TunnelClient):
                     raise self._too_long()
                 head, digits = read_request_head(self._heads, data[: end + 4], self._limits.max_headers)
                 self._buffer = data[end + 4 :]
-                self._known = head if head.before and end + _DIGITS <= self._limits.max_head_bytes else None
-                self._begin(Exchange(self, head, digits), head)
+                short = head.before and not head.expects_continue
+                self._known = head if short and end + _DIGITS <= self._limits.max_head_bytes else None
+                self._begin(head, int(digits) if digits else head.content_length)
         except MalformedError as error:
             self._refuse(error)
         finally:
             self._pumping = False
 
-    def _begin(self, x: Exchange, head: RequestHead) -> None:
+    def _begin(self, head: RequestHead, length: int) -> None:
         self._served = True
-        self._minor = head.minor
-        self._keep = head.keep_alive
-        self._left = x.content_length
-        self._owes_continue = head.expects_continue
+        self.minor = head.minor
+        self.keep = head.keep_alive
+        buffer, body = self._buffer, None
         if head.chunked:
             self._decoder = ChunkedDecoder(_SMALL_CHUNKS)
+        elif 0 < length <= self._limits.max_body_bytes and length <= len(buffer):
+            body, self._buffer = buffer[:length], buffer[length:]
+        self._left = length if body is None else 0
+        self._owes_continue = head.expects_continue and body is None
         self.deadline = NEVER
         self.state = REPLY  # from IDLE or HEAD, where heads are read
-        self.exchange = x
-        self._listener.counters.requests += 1
+        self.exchange = x = Exchange(self, head, length, body)
+        self._counters.requests += 1
         self.app.head_received(x)
 
     def _too_long(self) -> MalformedError:
@@ -151,8 +160,8 @@ class ServerConnection(TunnelClient):
 
     def _refuse(self, error: MalformedError) -> None:
         """Answer a head that has no single reading, and read no more of this client's requests."""
-        self._listener.counters.malformed += 1
-        self._keep = False
+        self._counters.malformed += 1
+        self.keep = False
         self.transport.write(
             reply_bytes(
                 self.app.fault_reply(error.fault, error.detail), head_only=False, connection=_CLOSE_LINE

@@ -113,9 +113,9 @@ class TunnelLink(UpstreamConnection):
         if self.deadline == NEVER:
             self.deadline = self._wheel.horizon + self._client.tunnel_idle_s
 
-    def _plain(self, head: ParsedResponse, data: bytes, end: int) -> bool:
+    def _plain(self, head: ParsedResponse, body: bytes) -> bool:
         """The short way of all replies puts the connection into the pool: not this one."""
-        del head, data, end
+        del head, body
         return False
 
     def _finish(self, x: Exchange, *, dirty: bool) -> None:

@@ -38,13 +38,13 @@ class Upstream:
 
     __slots__ = (
         "_closed",
-        "_idle",
         "_opening",
         "_tls",
         "authority",
         "heads",
         "host",
         "host_line",
+        "idle",
         "limits",
         "plain",
         "port",
@@ -69,7 +69,8 @@ class Upstream:
             authority = (name if plain else f"{name}:{port}").encode("ascii")
         self.authority = authority
         self.host_line = b" HTTP/1.1\r\nhost: %b\r\n" % authority
-        self._idle: list[UpstreamConnection] = []
+        self.idle: list[UpstreamConnection] = []
+        """Connections that rest; whoever takes one from its end calls its `reuse`."""
         self._opening: dict[UpstreamConnection, asyncio.Task[None]] = {}
         self._closed = False
         self.heads: dict[bytes, ParsedResponse] = {}
@@ -79,12 +80,12 @@ class Upstream:
     @property
     def idle_count(self) -> int:
         """Connections that rest in the pool."""
-        return len(self._idle)
+        return len(self.idle)
 
     def close(self) -> None:
         """Close what rests; a connection in use is closed when its exchange ends."""
         self._closed = True
-        for link in self._idle[:]:
+        for link in self.idle[:]:
             link.abort()
 
     def rewrite(self, location: bytes) -> bytes:
@@ -95,13 +96,10 @@ class Upstream:
 
     def dispatch(self, x: Exchange, wheel: Wheel) -> None:
         """Give `x` to a connection that rests, or to a new one."""
-        idle = self._idle
+        idle = self.idle
         while idle:
-            link = idle.pop()
-            if link.is_clean():
-                link.send(x)
+            if idle.pop().reuse(x):
                 return
-            link.abort()
         self.open(x, wheel)
 
     def open(self, x: Exchange, wheel: Wheel) -> None:
@@ -116,9 +114,9 @@ class Upstream:
 
     def put_back(self, link: UpstreamConnection) -> bool:
         """Keep `link` for later; False when there is no room for it."""
-        if self._closed or len(self._idle) >= self.limits.max_idle:
+        if self._closed or len(self.idle) >= self.limits.max_idle:
             return False
-        self._idle.append(link)
+        self.idle.append(link)
         return True
 
     def forget(self, link: UpstreamConnection) -> None:
@@ -126,8 +124,8 @@ class Upstream:
         task = self._opening.pop(link, None)
         if task is not None:
             task.cancel()
-        if link in self._idle:
-            self._idle.remove(link)
+        if link in self.idle:
+            self.idle.remove(link)
 
     async def _connect(self, link: UpstreamConnection) -> None:
         loop = asyncio.get_running_loop()

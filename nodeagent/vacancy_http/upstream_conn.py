@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from vacancy_http.chunked import ChunkedDecoder
 from vacancy_http.faults import Ending, MalformedError
-from vacancy_http.head_memo import end_of_digits
+from vacancy_http.head_memo import whole_body
 from vacancy_http.response_parser import ParsedResponse, parse_response_head
 from vacancy_http.socket_state import readable_probe
 from vacancy_http.states import LINK_NEXT, IllegalTransitionError, Link
@@ -82,10 +82,15 @@ class UpstreamConnection(asyncio.Protocol):
 
     # The exchange's side.
 
-    def is_clean(self) -> bool:
-        """Nothing came and nobody left while it was in the pool."""
+    def reuse(self, x: Exchange) -> bool:
+        """Send the request of `x`; False, and the connection closed, if bytes or a FIN came in the pool."""
         poll = self._poll
-        return (poll is None or not poll(0)) and not self.transport.is_closing()
+        if (poll is not None and poll(0)) or self.transport.is_closing():
+            self.abort()
+            return False
+        self._reused = True
+        self.send(x)
+        return True
 
     def abort(self) -> None:
         """Close at once; the exchange hears nothing more of this connection."""
@@ -146,8 +151,8 @@ class UpstreamConnection(asyncio.Protocol):
         """Bytes of the response, or bytes that nobody asked for."""
         head = self._upstream.plain
         if head is not None and self.state is HEAD and not self._received:
-            end = end_of_digits(data, head.before, head.after)
-            if end > 0 and self._plain(head, data, end):
+            body = whole_body(data, head.before, head.after)
+            if body is not None and self._plain(head, body):
                 return
         try:
             if self.state is HEAD:
@@ -183,14 +188,12 @@ class UpstreamConnection(asyncio.Protocol):
         """Send the request of `x`: on a new connection, or on one from the pool that is clean."""
         if self.state is IDLE:
             self.state = HEAD
-            self._reused = True
         else:
             self._move(HEAD)
         limit = self._upstream.limits.response_head_s
         self.deadline = NEVER if limit is None else self._wheel.horizon + limit
         self.exchange = x
         self._received = 0
-        self._buffer = b""
         x.link = self
         x.sent_to_upstream = True
         payload = x.payload
@@ -199,12 +202,13 @@ class UpstreamConnection(asyncio.Protocol):
         elif len(payload) <= _JOINED:
             self.transport.write(x.request + (payload if isinstance(payload, bytes) else payload.bytes))
         else:
+            x.plain = False  # a reply may come before all of it was sent
             self.transport.write(x.request)
             self._view = memoryview(payload) if isinstance(payload, bytes) else payload.view()
             self._position = 0
             self._send_slice()
             return
-        x.request_sent()
+        x.request_sent = True  # as `sent_whole`; no response has come
 
     def _send_slice(self) -> None:
         """Write the next slice; one for each turn of the loop, so that streams beside it go on."""
@@ -217,29 +221,29 @@ class UpstreamConnection(asyncio.Protocol):
         if end >= len(view):
             self._view = None
             if self.exchange is not None:
-                self.exchange.request_sent()
+                self.exchange.sent_whole()
         else:
             self._wheel.loop.call_soon(self._send_slice)
 
     # Receiving.
 
-    def _plain(self, head: ParsedResponse, data: bytes, end: int) -> bool:
+    def _plain(self, head: ParsedResponse, body: bytes) -> bool:
         """The short way of a reply that came whole in one piece, with a head that was read before.
 
-        The digits of its length end at `end`. False, and nothing done: it needs the way of all replies.
+        False, and nothing done: it needs the way of all replies.
         """
         x = self.exchange
-        if x is None or x.method == "HEAD" or x.whole is not None or self._view is not None or self._paused:
+        if x is None or not x.plain or self._paused:
             return False
-        self.deadline = NEVER
         x.link = None
-        if self._upstream.put_back(self):
+        upstream = self._upstream
+        if upstream.put_back(self):
             self.state = IDLE
             self.exchange = None
-            self.deadline = self._wheel.horizon + self._upstream.limits.idle_s
+            self.deadline = self._wheel.horizon + upstream.limits.idle_s
         else:
             self.abort()
-        x.plain_response(ParsedResponse.like(head), data[end + len(head.after) :])
+        x.plain_response(head, body)
         return True
 
     def _head_bytes(self, data: bytes) -> None:

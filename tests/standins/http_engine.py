@@ -161,19 +161,31 @@ class FakeTransport:
 class CountedBudget:
     def __init__(self, total: int = 1 << 40) -> None:
         self.total = total
-        self.held = 0
         self.peak = 0
+        self._used = 0
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    @used.setter
+    def used(self, n: int) -> None:
+        assert 0 <= n <= self.total
+        self._used = n
+        self.peak = max(self.peak, n)
+
+    @property
+    def held(self) -> int:
+        return self._used
 
     def reserve(self, n: int) -> bool:
-        if self.held + n > self.total:
+        if self.used + n > self.total:
             return False
-        self.held += n
-        self.peak = max(self.peak, self.held)
+        self.used += n
         return True
 
     def release(self, n: int) -> None:
-        assert n <= self.held
-        self.held -= n
+        self.used -= n
 
 
 class NotingApp:

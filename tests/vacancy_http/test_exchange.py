@@ -22,7 +22,7 @@ def test_a_request_is_forwarded_and_its_reply_comes_back() -> None:
     x = rig.app.seen[0]
     assert (x.method, x.target, x.path, x.query) == ("POST", b"/x", b"/x", None)
     assert (x.status, x.response_bytes, x.sent_to_upstream) == (200, 2, True)
-    assert rig.app.budget.held == 0
+    assert rig.app.budget.used == 0
     assert rig.app.budget.peak == 5
     assert rig.upstream.idle_count == 1
 
@@ -115,7 +115,7 @@ class TestCancel:
         assert link.transport.aborted
         assert rig.app.endings == [Ending.CANCELLED]
         assert client.got().startswith(b"HTTP/1.1 503 ")
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
         client.send(GET)
         rig.link().send(OK)
         assert client.got().endswith(b"ok")
@@ -136,7 +136,7 @@ class TestCancel:
         client = rig.connect(POST[:-3])
         rig.app.seen[0].cancel(BUSY)
         assert client.got().startswith(b"HTTP/1.1 503 ")
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
         client.send(b"llo" + GET)
         assert rig.app.seen[-1].method == "GET"
 
@@ -187,14 +187,14 @@ class TestClientGone:
         client.protocol.eof_received()
         assert link.transport.aborted
         assert rig.app.endings == [Ending.CLIENT_GONE]
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
 
     def test_while_its_body_arrives(self) -> None:
         rig = Rig()
         client = rig.connect(POST[:-1])
         client.hang_up()
         assert rig.app.endings == [Ending.CLIENT_GONE]
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
 
     def test_while_connecting(self) -> None:
         rig = Rig()
@@ -352,9 +352,9 @@ def test_a_client_that_did_not_take_the_last_reply_does_not_get_the_next_pushed_
 def test_the_body_is_given_back_when_the_response_starts() -> None:
     rig = Rig()
     rig.connect(POST)
-    assert rig.app.budget.held == 5
+    assert rig.app.budget.used == 5
     rig.link().send(STREAM)
-    assert rig.app.budget.held == 0
+    assert rig.app.budget.used == 0
     assert rig.app.endings == []
 
 

@@ -11,7 +11,7 @@ from standins.http_corpus import cases
 from standins.http_engine import GET, OK, Rig
 from vacancy_http import ListenerLimits, Reply
 from vacancy_http.faults import MalformedError
-from vacancy_http.head_memo import around_digits, end_of_digits, key_of, remember
+from vacancy_http.head_memo import around_digits, key_of, remember, whole_body
 from vacancy_http.request_parser import RequestHead, parse_request_head, read_request_head
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_only_the_digits_are_left_out() -> None:
     assert key_of(START + b"\r\n") == (START + b"\r\n", b"")
 
 
-@pytest.mark.parametrize("value", [b"", b"+1", b"1 ", b"1,1", b"a", b"1" * 19])
+@pytest.mark.parametrize("value", [b"", b"+1", b"1 ", b"1,1", b"a", b"1" * 19, b"01", b"00"])
 def test_what_is_not_digits_has_no_key(value: bytes) -> None:
     assert key_of(START + b"Content-Length: " + value + b"\r\n\r\n") == (None, b"")
 
@@ -145,7 +145,7 @@ AROUND = (START + b"Content-Length: ", b"\r\nX-A: b\r\n\r\n")
 def test_a_whole_message_is_recognized(body: bytes) -> None:
     before, after = AROUND
     data = before + b"%d" % len(body) + after + body
-    assert end_of_digits(data, before, after) == len(data) - len(after) - len(body)
+    assert whole_body(data, before, after) == body
     assert around_digits(*key_of(data[: len(data) - len(body)]), data[: len(data) - len(body)]) == AROUND
 
 
@@ -161,6 +161,8 @@ def test_a_whole_message_is_recognized(body: bytes) -> None:
         AROUND[0] + b"+2" + AROUND[1] + b"ab",
         AROUND[0] + b" 2" + AROUND[1] + b"ab",
         AROUND[0] + b"2 " + AROUND[1] + b"ab",
+        AROUND[0] + b"02" + AROUND[1] + b"ab",
+        AROUND[0] + b"-2" + AROUND[1] + b"ab",
         AROUND[0] + b"" + AROUND[1],
         AROUND[0] + b"0" * 18 + b"2" + AROUND[1] + b"ab",
         AROUND[0] + "\u0662".encode() + AROUND[1] + b"ab",
@@ -171,7 +173,7 @@ def test_a_whole_message_is_recognized(body: bytes) -> None:
     ],
 )
 def test_anything_else_is_not(data: bytes) -> None:
-    assert end_of_digits(data, *AROUND) == -1
+    assert whole_body(data, *AROUND) is None
 
 
 def test_a_head_without_plain_digits_has_no_sides() -> None:
@@ -239,7 +241,7 @@ def spoken(seed: int, *, whole: bool) -> list[object]:
             rig.upstream.idle_count,
         ]
         heard += [(x.status, x.response_bytes, x.header(b"content-length")) for x in rig.app.seen[asked:]]
-        heard += [rig.app.budget.held, [(h.status, h.headers) for h in rig.app.heads[-1:]]]
+        heard += [rig.app.budget.used, [(h.status, h.headers) for h in rig.app.heads[-1:]]]
     return heard
 
 

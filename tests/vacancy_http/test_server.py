@@ -95,7 +95,7 @@ async def test_a_client_that_leaves_takes_the_upstream_with_it_within_a_second(
         async with asyncio.timeout(1):
             await gone.left.wait()
         assert app.endings == [Ending.CLIENT_GONE]
-        assert app.budget.held == 0
+        assert app.budget.used == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a FIN behind unread bytes")

@@ -119,13 +119,13 @@ class TestBudget:
         client = rig.connect(post(101))
         assert client.got().startswith(b"HTTP/1.1 503 ")
         assert rig.app.faults[0][0] is ProtocolFault.BUDGET
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
 
     def test_it_is_reserved_when_the_head_came_and_shared_by_all(self) -> None:
         rig = Rig()
         rig.app.budget.total = 100
         first = rig.connect(post(60))
-        assert rig.app.budget.held == 60
+        assert rig.app.budget.used == 60
         assert rig.connect(post(60)).got().startswith(b"HTTP/1.1 503 ")
         first.hang_up()
         assert rig.connect(post(60) + b"x" * 60).got() == b""
@@ -134,9 +134,9 @@ class TestBudget:
     def test_a_chunked_body_grows_in_steps_and_gives_back_the_rest(self) -> None:
         rig = Rig()
         client = rig.connect(CHUNKED + b"1\r\nx\r\n")
-        assert rig.app.budget.held == 65536
+        assert rig.app.budget.used == 65536
         client.send(b"0\r\n\r\n")
-        assert rig.app.budget.held == 1
+        assert rig.app.budget.used == 1
 
     def test_a_chunked_body_takes_the_last_bytes_when_there_is_no_step_left(self) -> None:
         rig = Rig()
@@ -149,7 +149,7 @@ class TestBudget:
         rig.app.budget.total = 10
         client = rig.connect(CHUNKED + b"b\r\n0123456789a\r\n")
         assert client.got().startswith(b"HTTP/1.1 503 ")
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
 
 
 class TestContinue:
@@ -267,7 +267,7 @@ class TestTimes:
         assert b"connection: close" in out
         assert rig.app.faults == [(ProtocolFault.BODY_TIMEOUT, "the body did not come in time")]
         assert rig.app.endings == [Ending.ANSWERED]
-        assert rig.app.budget.held == 0
+        assert rig.app.budget.used == 0
 
     def test_a_slow_body_within_both_limits_is_taken(self) -> None:
         rig = Rig()

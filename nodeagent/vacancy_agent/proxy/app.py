@@ -17,12 +17,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy import tunnel, work
-from vacancy_agent.proxy.plan import Plan, Plans
+from vacancy_agent.proxy.plan import Plan
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
 from vacancy_edge import Principal, Refusal, Scope, is_judged, judge_head, refusal_reply, refusals, retyped
 from vacancy_edge.this_machine import from_this_machine
-from vacancy_http import ProtocolFault, Reply, asks_for_websocket
+from vacancy_http import ProtocolFault, Reply, asks_for_websocket, head_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,6 @@ LOOPBACK = Principal("loopback", frozenset({Scope.BORROW}))
 """Whoever is let in by `trustLoopback` without a token."""
 ANYONE = Principal("anonymous", frozenset({Scope.BORROW}))
 """Whoever is let in by `allowUnauthenticatedRemote`."""
-JSON = b"application/json"
 UNKNOWN_ROUTE = frozenset({b"x-vacancy-borrower"})
 """What goes from a request that the owner's `management: allow` lets through without a row."""
 SUCCESS = range(200, 300)
@@ -80,7 +79,6 @@ class GatedProxy:
         self.partition = partition
         self.budget: BodyBudget = budget
         self.counters = host.counters_of(settings.name)
-        self._plans = Plans()
         self._add: tuple[tuple[bytes, bytes], ...] = ()
         if credential is not None:
             self._add = ((b"authorization", b"Bearer " + credential.encode()),)
@@ -100,14 +98,21 @@ class GatedProxy:
     def head_received(self, x: Exchange) -> None:
         """Steps 1 and 2."""
         host = self.host
-        plan = self._plans.get(x.head, host.generation) or self._plan(x)
-        if plan is None:
-            return
+        plan: Plan | None = x.head.note
+        if plan is None or plan.generation != host.generation:
+            plan = self._plan(x)
+            if plan is None:
+                return
         host.auth.allowed["borrow"] += 1
-        x.context = Request(x, plan)
-        large = x.content_length > work.EARLY_BODY or x.head.chunked
-        if large and plan.is_work and work.refused_early(self, x, x.context):
-            return
+        x.context = request = Request(x, plan)
+        if plan.is_work:
+            body = x.take_arrived()
+            if body is not None:
+                work.body(self, x, request, body)
+                return
+            large = x.content_length > work.EARLY_BODY or x.head.chunked
+            if large and work.refused_early(self, x, request):
+                return
         x.collect_body()
 
     def body_received(self, x: Exchange) -> None:
@@ -115,14 +120,15 @@ class GatedProxy:
         request: Request = x.context
         plan = request.plan
         if plan.is_judged:
-            work.body(self, x, request)
+            work.body(self, x, request, x.small)
         else:
             self._pass(x, plan, x.body if x.has_body else None)
 
     def response_started(self, x: Exchange, head: ResponseHead) -> None:
         """The upstream answers."""
         request: Request = x.context
-        if request.job is not None and head.content_type != JSON:  # that one needs no look: it is no stream
+        # A reply that is JSON needs no look: it is no stream.
+        if request.job is not None and head.content_type != work.JSON:
             work.answered(x, request, head)
 
     def exchange_ended(self, x: Exchange, ending: Ending) -> None:
@@ -186,7 +192,7 @@ class GatedProxy:
             tunnel.opens(self, x, plan, by_token=principal not in (LOOPBACK, ANYONE))
             return None
         if principal is not LOOPBACK:  # that one depends on where the connection comes from
-            self._plans.keep(x.head, self.host.generation, plan)
+            x.head.note = plan
         return plan
 
     def _route(self, x: Exchange) -> Match | Refusal:
@@ -205,17 +211,21 @@ class GatedProxy:
         drop |= UNKNOWN_ROUTE if route is None else route.drop_headers(relay=principal.relays)
         add = self._add
         if retyped(match, content_type):
-            drop, add = drop | {b"content-type"}, (*add, (b"content-type", JSON))
+            drop, add = drop | {b"content-type"}, (*add, (b"content-type", work.JSON))
+        target, drop = match.target(x.query), self._same(drop)
         return Plan(
+            self.host.generation,
             principal,
             self._borrower(x, principal),
             match,
             match.cls is RouteClass.WORK,
             is_judged(match),
-            match.target(x.query),
-            self._same(drop),
+            target,
+            drop,
             add,
             content_type,
+            None if route is not None and route.tracked else work.JSON,
+            head_prefix(x.head, target, self.upstream.host_line, drop=drop, add=add),
         )
 
     def _same(self, drop: frozenset[bytes]) -> frozenset[bytes]:

@@ -2,10 +2,11 @@
 
 Invariant: a plan holds only what follows from the head's own bytes and the configuration it was made under:
 who asks, the route, what is dropped and added. What changes in between (presence, capacity, who holds a
-slot, where the connection comes from) is never in it. Plans are thrown away when the configuration changes.
+slot, where the connection comes from) is never in it. A plan counts only under the configuration it was made
+under.
 
-The engine hands out one object for all equal heads (`vacancy_http.head_memo`), so looking a plan up costs
-less than the first of the steps that it saves.
+The engine hands out one object for all equal heads (`vacancy_http.head_memo`), and the plan is a note on it:
+it is there as long as the head is remembered, and finding it costs nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vacancy_dialects import Match
     from vacancy_edge import Principal
-    from vacancy_http.request_parser import RequestHead
-
-MOST_PLANS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +24,7 @@ class Plan:
     """Steps 1 and 2, done.
 
     Attributes:
+        generation: of the configuration it was made under.
         principal: who asks.
         borrower: name that the owner sees; the gateway's word where the gateway asks.
         match: what the route table says.
@@ -34,8 +33,11 @@ class Plan:
         target: of the request line towards the upstream.
         drop, add: header fields that go, and that come.
         content_type: what the body is judged by.
+        untold: Content-Type of complete replies whose heads need no look: they prove that the work ended.
+        prefix: the head towards the upstream up to the digits of its length, for a request with a body.
     """
 
+    generation: int
     principal: Principal
     borrower: str
     match: Match
@@ -45,24 +47,5 @@ class Plan:
     drop: frozenset[bytes]
     add: tuple[tuple[bytes, bytes], ...]
     content_type: bytes | None
-
-
-class Plans:
-    """The plans of one listener."""
-
-    __slots__ = ("_generation", "_known")
-
-    def __init__(self) -> None:
-        self._known: dict[RequestHead, Plan] = {}
-        self._generation = 0
-
-    def get(self, head: RequestHead, generation: int) -> Plan | None:
-        """The plan for this very head, if it was made under the configuration of this generation."""
-        return self._known.get(head) if generation == self._generation else None
-
-    def keep(self, head: RequestHead, generation: int, plan: Plan) -> None:
-        """Keep a plan, in bounds."""
-        if generation != self._generation or len(self._known) >= MOST_PLANS:
-            self._known.clear()
-            self._generation = generation
-        self._known[head] = plan
+    untold: bytes | None
+    prefix: bytes

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from vacancy_agent.proxy.app import GatedProxy
     from vacancy_agent.proxy.request import Request
     from vacancy_edge import Judged
-    from vacancy_http import Body, Exchange, ResponseHead
+    from vacancy_http import Exchange, ResponseHead
 
+JSON = b"application/json"
+"""A reply of this type is no stream: its complete framing proves its end, and `answered` need not see it."""
 EARLY_BODY = 64 << 10
 """Announced bytes past which the gate is asked before the body is read."""
 JOURNAL_FULL = Refuse(Reason.RESOURCE_BUSY, 2, {"cause": "journal_full"}, 7)
@@ -52,10 +54,9 @@ def refused_early(proxy: GatedProxy, x: Exchange, request: Request) -> bool:
     return refuse is not None
 
 
-def body(proxy: GatedProxy, x: Exchange, request: Request) -> None:
-    """The body of a request that is judged is complete."""
+def body(proxy: GatedProxy, x: Exchange, request: Request, content: bytes | memoryview | None) -> None:
+    """The body of a request that is judged is complete: `content`, or None where it is not one object."""
     plan = request.plan
-    content: bytes | memoryview | None = x.small
     if content is None:
         held = x.body
         if held is not None and len(held) > LARGE:
@@ -126,15 +127,14 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     proxy.refusing = None
     if judged.prompt is not None:
         prompts.admitted(proxy, x, request, judged.prompt)
-    content: Body | bytes | None = None
-    if x.has_body:
-        content = judged.forward
-        if content is None:
-            content = x.body if x.small is None else x.small
+    content = x.small if judged.forward is None else judged.forward
+    if content:
+        x.pass_on(proxy.upstream, plan.prefix, content, plan.untold)
     elif asks_for_websocket(x.header(b"upgrade")):
         x.tunnel(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add)
-        return
-    x.forward(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add, body=content)
+    else:
+        body = x.body if x.has_body else None
+        x.forward(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add, body=body)
 
 
 def answered(x: Exchange, request: Request, response: ResponseHead) -> None:

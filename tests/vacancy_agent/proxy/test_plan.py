@@ -3,16 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
-
 from standins.http_text import request
 from standins.lending_rig import BORROW, ENTRIES
-from vacancy_agent.proxy.plan import MOST_PLANS, Plan, Plans
 from vacancy_edge import TokenTable
-from vacancy_http.request_parser import RequestHead
 
 if TYPE_CHECKING:
     from standins.lending_rig import LendingRig
+    from vacancy_agent.proxy.plan import Plan
 
 
 def plan_of(rig: LendingRig, **more: object) -> Plan | None:
@@ -58,22 +55,20 @@ def test_trusted_loopback_is_not_kept_for_the_next_connection(rig: LendingRig) -
     assert b" 401 " in stranger.got()
 
 
-def test_there_are_never_more_than_so_many(rig: LendingRig) -> None:
+def test_a_plan_of_another_configuration_is_none(rig: LendingRig) -> None:
+    first = plan_of(rig)
+    rig.host.generation += 1
+    second = plan_of(rig)
+    assert first is not None
+    assert second is not None
+    assert (first.generation, second.generation) == (rig.host.generation - 1, rig.host.generation)
+    assert plan_of(rig) is second
+
+
+def test_its_prefix_is_the_head_that_an_upstream_gets(rig: LendingRig) -> None:
     plan = plan_of(rig)
     assert plan is not None
-    plans = Plans()
-    heads = [RequestHead() for _ in range(MOST_PLANS + 1)]
-    for head in heads:
-        plans.keep(head, 0, plan)
-    assert [plans.get(head, 0) for head in heads].count(plan) == 1
-    assert plans.get(heads[-1], 0) is plan
-
-
-@pytest.mark.parametrize(("kept_at", "asked_at", "there"), [(3, 3, True), (3, 4, False), (4, 3, False)])
-def test_a_plan_of_another_configuration_is_none(
-    rig: LendingRig, kept_at: int, asked_at: int, there: bool
-) -> None:
-    plan, head, plans = plan_of(rig), RequestHead(), Plans()
-    assert plan is not None
-    plans.keep(head, kept_at, plan)
-    assert (plans.get(head, asked_at) is plan) is there
+    client = rig.port.connect(request(body={"model": "m"}, token=BORROW))
+    head, _, body = rig.port.link().got().partition(b"\r\n\r\n")
+    assert head == plan.prefix + b"%d" % len(body)
+    client.break_off()

@@ -110,7 +110,7 @@ class TestClasses:
     def test_no_handshake_is_kept_as_a_plan(self, rig: LendingRig) -> None:
         opened(rig)
         connect(rig, b"/nowhere")
-        assert not rig.port.app._plans._known
+        assert all(head.note is None for head in rig.port.listener.heads.values())
 
 
 class TestWhoAsks:
