@@ -14,7 +14,7 @@ if sys.platform != "linux":
 
 from standins.until import until
 from vacancy_api.reasons import Reason
-from vacancy_dialects import BodyShape
+from vacancy_dialects import BodyShape, table_for
 from vacancy_edge import Judged, Refusal
 from vacancy_edge.helper_wire import Question
 from vacancy_edge.lane_process import ProcessLane
@@ -64,6 +64,26 @@ async def test_one_process_answers_all_in_order_and_blanks_what_has_to_go():
     assert [body.bytes for body in bodies] == [b'{"model":"m%d"             }' % count for count in range(5)]
     for body in bodies:
         body.close()
+
+
+async def test_a_body_that_an_edit_made_longer_is_longer_here_too():
+    padding = b"x" * (5 << 20)
+    before = b'{"model":"a","keep_alive":-1,"prompt":"%b"}' % padding
+    body = body_of(before)
+    match = table_for("ollama").classify("POST", b"/api/generate", None)
+    assert match.route is not None
+    with lane_with() as lane:
+        answer: asyncio.Future[Judged | Refusal] = asyncio.get_running_loop().create_future()
+        question = Question.about(match.route, len(body), None, relay=False)
+        with body.view() as held:  # as a transport has it that still writes
+            lane.submit(question, body, answer.set_result)
+            judged = await answer
+            assert bytes(held[:20]) == before[:20]
+    assert isinstance(judged, Judged)
+    assert (judged.model, judged.forward) == ("a:latest", None)
+    assert len(body) == len(before) + 2
+    assert body.bytes == before.replace(b"-1", b"1800")
+    body.close()
 
 
 async def test_a_process_that_dies_while_idle_is_replaced_unnoticed():

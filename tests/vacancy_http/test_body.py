@@ -236,3 +236,26 @@ def test_bytes_are_replaced_by_as_many_others(size: int) -> None:
     view.release()
     body.close()
     body.overwrite(0, b"abc")
+
+
+def test_a_body_may_get_longer_by_others_doing():
+    file = anonymous_file()
+    file.write(b"abc")
+    body = Body.of_file(file, 3)
+    before = body.view()
+    os.ftruncate(file.fileno(), 5)
+    os.pwrite(file.fileno(), b"XYabc", 0)
+    body.grown(5)
+    assert (len(body), body.bytes, bytes(before)) == (5, b"XYabc", b"XYa")
+    with pytest.raises(ValueError, match="shorter"):
+        body.grown(4)
+    before.release()
+    body.close()
+    body.grown(9)
+    assert len(body) == 5
+
+
+def test_a_body_of_bytes_has_no_file_to_grow():
+    body = Body(b"abc")
+    body.grown(9)
+    assert (len(body), body.bytes) == (3, b"abc")
