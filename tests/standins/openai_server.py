@@ -333,8 +333,8 @@ def metrics_text(running: int) -> str:
 class OpenAiStandin:
     """The program as a test starts it: `with OpenAiStandin() as server:`."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, __file__, "--port", "0"]
+    def __init__(self, port: int = 0) -> None:
+        command = [sys.executable, __file__, "--port", str(port)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline().split()[-1])

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from signal import SIGKILL
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
-from standins.agent_process import AgentProcess
 from standins.agents import manifest
-from standins.borrowers import Borrower
 from standins.http_text import request
+from standins.killable import ENDLESS, FOR_EVER, INTERRUPTED, Machine
 from standins.until import until
 from vacancy_agent.store.journal_format import HEADER_SIZE, SLOT_SIZE
 
@@ -27,56 +25,6 @@ if TYPE_CHECKING:
     from standins.openai_server import OpenAiStandin
 
 pytestmark = pytest.mark.component
-FOR_EVER = {"lingers_s": 3600}
-"""The server works on for a client that is gone, until the test says otherwise (`let_go`)."""
-ENDLESS = FOR_EVER | {"chunks": 999, "every_s": 0.05}
-INTERRUPTED = "the agent ended while it ran"
-
-
-class Machine:
-    """An agent on one state directory, killed and started again and again; `with` ends it for good."""
-
-    def __init__(self, folder: Path, document: dict[str, Any]) -> None:
-        self.folder = folder
-        self.document = document
-        self.port: int = document["spec"]["upstreams"][0]["port"]
-        self.agent = AgentProcess(folder, document)
-
-    def __enter__(self) -> Self:
-        self.agent.lends()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.agent.__exit__(*error)
-
-    def kill(self) -> None:
-        assert self.agent.end(SIGKILL) == -SIGKILL
-
-    def start(self) -> None:
-        self.agent = AgentProcess(self.folder, self.document)
-        self.agent.ready()
-
-    async def borrower(self) -> Borrower:
-        return await Borrower.at(self.port, self.agent.tokens["borrow"])
-
-    def holds(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.agent.ask("GET", "/admin/holds", scope="admin")[1]["holds"]
-        return found
-
-    async def refusal(self) -> str:
-        """The reason that a request gets now; empty: it is served."""
-        async with await self.borrower() as borrower:
-            await borrower.chat()
-            return (await borrower.answer()).reason
-
-    async def comes_free(self, standin: OpenAiStandin) -> None:
-        """Once the server has ended its work every hold is freed by that proof, and the next is served."""
-        assert await self.refusal() == "resource_busy"
-        assert standin.report()["running"] > 0
-        standin.let_go()
-        await until(lambda: not self.holds(), within=30)
-        assert "by=proof" in self.agent.text
-        assert await self.refusal() == ""
 
 
 async def killed_while_a_body_comes(machine: Machine, standin: OpenAiStandin) -> None:
