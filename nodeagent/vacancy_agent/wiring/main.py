@@ -22,10 +22,10 @@ from vacancy_agent.wiring.api_server import ApiServer
 from vacancy_agent.wiring.config import RefusedError, content_of
 from vacancy_agent.wiring.contract_apart import JudgeError, judge
 from vacancy_agent.wiring.reload import Reload
-from vacancy_agent.wiring.supervise import PartEndedError, essential
+from vacancy_agent.wiring.supervise import PartEndedError, essential, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
     from typing import Any
 
@@ -158,14 +158,6 @@ def on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
 
 def _sentences(group: BaseExceptionGroup[BaseException]) -> list[str] | None:
     """The words of what failed, where all of it has words for people; None: something else did."""
-    errors = list(_leaves(group))
+    errors = list(leaves(group))
     told = all(isinstance(one, StoreError | PartEndedError) for one in errors)
     return list(dict.fromkeys(map(str, errors))) if told else None
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _leaves(one)
-    else:
-        yield error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from vacancy_agent.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 
 class PartEndedError(Exception):
@@ -29,11 +29,21 @@ async def essential(name: str, part: Callable[[], Awaitable[object]]) -> None:
     """
     try:
         await part()
-    except StoreError:
+    except (StoreError, PartEndedError):
         raise
     except Exception as error:
-        raise PartEndedError(f"{name} failed: {type(error).__name__}: {error}") from error
+        why = "; ".join(f"{type(one).__name__}: {one}" for one in leaves(error))
+        raise PartEndedError(f"{name} failed: {why}") from error
     raise PartEndedError(f"{name} ended")
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions of which a group is made, however deep; of any other, itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from leaves(one)
+    else:
+        yield error
 
 
 def must_listen(deaf: Iterable[str]) -> None:

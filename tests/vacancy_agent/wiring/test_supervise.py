@@ -23,11 +23,19 @@ async def lacks_space() -> None:
 
 
 async def test_a_return_is_as_wrong_as_an_exception():
-    with pytest.raises(PartEndedError, match="^the collector ended$"):
+    with pytest.raises(PartEndedError, match=r"^the collector ended$"):
         await essential("the collector", returns)
-    with pytest.raises(PartEndedError, match="^the collector failed: LookupError: a bug$") as failed:
+    with pytest.raises(PartEndedError, match=r"^the collector failed: LookupError: a bug$") as failed:
         await essential("the collector", raises)
     assert isinstance(failed.value.__cause__, LookupError)
+
+
+async def test_what_a_group_hides_is_said():
+    async def group() -> None:
+        raise ExceptionGroup("one", [ExceptionGroup("two", [LookupError("a bug")]), OSError("a fault")])
+
+    with pytest.raises(PartEndedError, match=r"^the collector failed: LookupError: a bug; OSError: a fault$"):
+        await essential("the collector", group)
 
 
 async def test_the_state_directory_speaks_for_itself():
@@ -44,5 +52,5 @@ async def test_cancelled_before_it_began_it_is_never_made():
 
 def test_sockets_that_are_gone_are_named():
     must_listen([])
-    with pytest.raises(PartEndedError, match="^stopped listening: the proxy of a, the API$"):
+    with pytest.raises(PartEndedError, match=r"^stopped listening: the proxy of a, the API$"):
         must_listen(["the proxy of a", "the API"])
