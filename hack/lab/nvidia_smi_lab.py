@@ -2,6 +2,7 @@
 
 smi = NvidiaSmiLab(folder)                  # puts an executable `nvidia-smi` into the folder
 smi.devices(device("GPU-1", free=20_000))
+smi.processes(process("GPU-1", 4711, sm=80)) # what `pmon` lists; until then it is not supported
 smi.mode("hang")                            # ok slow:SECONDS hang ignore-term orphan orphan-hang flood
 os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
 """
@@ -33,6 +34,13 @@ def device(uuid: str, *, total: int = 24564, free: int = 23000, **fields: object
     return card
 
 
+def process(
+    uuid: str, pid: int, *, sm: int | None = 0, kind: str = "G", name: str = "game"
+) -> dict[str, object]:
+    """One process on a card; `sm` None: it did not run in the sample period."""
+    return {"uuid": uuid, "pid": pid, "sm": "-" if sm is None else sm, "type": kind, "name": name}
+
+
 class NvidiaSmiLab:
     """The program and the state it answers from."""
 
@@ -42,7 +50,13 @@ class NvidiaSmiLab:
         program = folder / "nvidia-smi"
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{PROGRAM}" "{folder}" "$@"\n')
         program.chmod(0o755)
-        self._state: dict[str, Any] = {"mode": "ok", "devices": [], "unsupported": []}
+        self._state: dict[str, Any] = {
+            "mode": "ok",
+            "pmon_mode": "ok",
+            "devices": [],
+            "processes": None,
+            "unsupported": [],
+        }
         self._write()
 
     def devices(self, *cards: dict[str, object]) -> None:
@@ -51,6 +65,21 @@ class NvidiaSmiLab:
 
     def mode(self, mode: str) -> None:
         self._state["mode"] = mode
+        self._write()
+
+    def processes(self, *running: dict[str, object]) -> None:
+        """What `pmon` lists from now on; nothing: no process uses a card."""
+        self._state["processes"] = list(running)
+        self._write()
+
+    def pmon_not_supported(self) -> None:
+        """`pmon` cannot tell, as at the start."""
+        self._state["processes"] = None
+        self._write()
+
+    def pmon_mode(self, mode: str) -> None:
+        """As `mode`, for `pmon` alone; the other way round `mode` leaves `pmon` as it is."""
+        self._state["pmon_mode"] = mode
         self._write()
 
     def unsupported(self, *fields: str) -> None:
@@ -65,7 +94,15 @@ class NvidiaSmiLab:
 
     @property
     def calls(self) -> list[list[str]]:
-        """The arguments of every run so far."""
+        """The arguments of every query so far."""
+        return [call for call in self._all_calls() if call[:1] != ["pmon"]]
+
+    @property
+    def pmon_calls(self) -> list[list[str]]:
+        """The arguments of every `pmon` so far."""
+        return [call for call in self._all_calls() if call[:1] == ["pmon"]]
+
+    def _all_calls(self) -> list[list[str]]:
         calls = self.folder / "calls"
         return [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
 

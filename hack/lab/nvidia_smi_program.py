@@ -13,7 +13,10 @@ def main(folder: Path, arguments: list[str]) -> int:
     state = json.loads((folder / "state.json").read_text())
     with (folder / "calls").open("a") as calls:
         calls.write(json.dumps(arguments) + "\n")
-    misbehave(state["mode"])
+    misbehave(state["pmon_mode"] if arguments[:1] == ["pmon"] else state["mode"])
+    chosen = arguments[arguments.index("-i") + 1] if "-i" in arguments else None
+    if arguments[:1] == ["pmon"]:
+        return pmon(state, chosen)
     if "file" in state:
         sys.stdout.buffer.write(Path(state["file"]).read_bytes())
         sys.stdout.flush()
@@ -21,7 +24,6 @@ def main(folder: Path, arguments: list[str]) -> int:
             os.kill(os.getpid(), -state["returncode"])
         return int(state["returncode"])
     options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    chosen = arguments[arguments.index("-i") + 1] if "-i" in arguments else None
     return query(state, options["--query-gpu"].split(","), chosen)
 
 
@@ -53,6 +55,27 @@ def query(state: dict, fields: list[str], chosen: "str | None") -> int:
         return 6
     for device in devices:
         print(", ".join(str(device.get(field, "[N/A]")) for field in fields))
+    return 0
+
+
+def pmon(state: dict, chosen: "str | None") -> int:
+    """One sample of the processes of one device, in the columns of driver 550."""
+    if state["processes"] is None:
+        print("Not supported on the device(s)\nFailed to process command line.")
+        return 2
+    print("# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ")
+    print("# Idx           #    C/G      %      %      %      %      %      %    name ")
+    found = [(index, d) for index, d in enumerate(state["devices"]) if chosen is None or is_device(d, chosen)]
+    if not found:
+        print("No devices were found")
+        return 6
+    for index, device in found:
+        rows = [one for one in state["processes"] if one["uuid"] == device["uuid"]]
+        for one in rows or [{"pid": "-", "sm": "-", "type": "-", "name": "-"}]:
+            print(
+                f"{index:5} {one['pid']:>10} {one['type']:>6} {one['sm']:>6}      -      -      -      -      -"
+                f"    {one['name']}"
+            )
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from standins.hosts import host, resource, seen, upstream
@@ -24,6 +25,7 @@ from vacancy_agent.proxy.host import Host
 from vacancy_agent.reclaim.runner import ReclaimRunner
 from vacancy_agent.store.journal import HoldJournal, PartitionSpec
 from vacancy_agent.wiring.holds import Holds
+from vacancy_agent.wiring.pressure import PressureWatch
 from vacancy_agent.wiring.readings import Readings
 from vacancy_dialects import table_for
 from vacancy_edge import Budget, TokenTable, judge_body, refusals
@@ -247,7 +249,9 @@ class LendingRig:
         self.reclaims = Reclaims(self.settings)
         self.reclaim = ReclaimRunner(self.reclaims, ledger, Cutter(self.host), self.clock, self.tell)
         self.reclaim.wake = cast("Any", self.loop.call_later)
-        self.readings = Readings(board, self.reclaim, self.clock, self.tell, lambda: None)
+        kept = cast("Any", SimpleNamespace(calibrations={}))
+        self.pressure = PressureWatch(board, ledger, kept, self.clock, self.tell)
+        self.readings = Readings(board, self.reclaim, self.clock, self.tell, lambda: None, self.pressure)
         self.holds.restore(recovered)
         self._limits = limits or ListenerLimits()
         self._port = port

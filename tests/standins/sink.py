@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vacancy_agent.core.facts import Capacity, Instant, Presence, Reading
+    from vacancy_agent.core.owner_load import LoadSample
 
 
 class RecordingSink:
@@ -17,12 +18,17 @@ class RecordingSink:
 
     def __init__(self) -> None:
         self.capacity: defaultdict[str, list[Reading[Capacity]]] = defaultdict(list)
+        self.pressure: defaultdict[str, list[LoadSample]] = defaultdict(list)
         self.presence: list[Reading[Presence]] = []
         self.sleeps: list[tuple[str, Instant]] = []
         self._waiting: list[asyncio.Event] = []
 
     def set_capacity(self, resource: str, reading: Reading[Capacity]) -> None:
         self.capacity[resource].append(reading)
+        self._tell()
+
+    def set_pressure(self, resource: str, sample: LoadSample) -> None:
+        self.pressure[resource].append(sample)
         self._tell()
 
     def set_presence(self, reading: Reading[Presence]) -> None:

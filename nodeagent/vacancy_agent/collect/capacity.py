@@ -9,6 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from vacancy_agent.collect.loop import CadenceLoop
+from vacancy_agent.core.facts import Ready
+from vacancy_agent.core.owner_load import Total
 from vacancy_agent.core.settings import ResourceType
 
 if TYPE_CHECKING:
@@ -44,11 +46,26 @@ class DeviceLoop:
         self._clock = clock
         self._freshness = freshness
         self.cadence = CadenceLoop(self._sample, interval=interval)
+        self.looked = asyncio.Event()
+        """Set once the first sample has come, whatever came of it."""
+        self._load: Total | None = None
+
+    def total(self) -> Total | None:
+        """Load of the whole device as read last; None where the last reading has none."""
+        return self._load
 
     async def _sample(self) -> None:
         began = self._clock.now()
-        reading = await self._probe.sample()
-        self._sink.set_capacity(self._name, self._freshness.judged(reading, began, self._clock.now()))
+        reading = self._freshness.judged(await self._probe.sample(), began, self._clock.now())
+        self._load = _total(reading)
+        self.looked.set()
+        self._sink.set_capacity(self._name, reading)
+
+
+def _total(reading: Reading[Capacity]) -> Total | None:
+    if not isinstance(reading, Ready) or reading.value.utilization is None:
+        return None
+    return Total(reading.value.utilization, reading.at)
 
 
 class HostLoop:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vacancy_agent.clock import Clock
     from vacancy_agent.collect.runner import ProbeRunner
     from vacancy_agent.core.facts import Capacity, Reading
+    from vacancy_agent.core.parse.nvidia import GpuIdentity
     from vacancy_agent.core.settings import ResourceSettings
 
 _QUERIES = 1 + len(FIELDS) - len(REQUIRED)  # the first, and one more for each field an old driver refuses
@@ -56,6 +57,8 @@ class NvidiaProbe:
         self._fields: tuple[str, ...] = FIELDS
         self._pci = normal_pci(resource.device or "")
         self.backoff = Backoff(clock)
+        self.identity: GpuIdentity | None = None
+        """The device, once it was seen."""
 
     async def sample(self) -> Reading[Capacity]:
         """Take one sample; never raises for what nvidia-smi, its driver or the card does."""
@@ -78,6 +81,7 @@ class NvidiaProbe:
             return Unknown(str(error))
         self.backoff.reset()
         self._pci = row.identity.pci or self._pci
+        self.identity = row.identity
         if isinstance(row, GpuFault):
             return self._faulty(row)
         return Ready(MemoryCapacity(row.free, row.total, row.utilization), at)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from vacancy_agent.core.facts import Capacity, Instant, Presence, Reading
+    from vacancy_agent.core.owner_load import LoadSample
 
 
 class Sink(Protocol):
@@ -17,6 +18,10 @@ class Sink(Protocol):
 
     def set_capacity(self, resource: str, reading: Reading[Capacity]) -> None:
         """A new reading of the resource with this configured name."""
+        ...
+
+    def set_pressure(self, resource: str, sample: LoadSample) -> None:
+        """What came of looking whose load the resource has."""
         ...
 
     def set_presence(self, reading: Reading[Presence]) -> None:

@@ -9,6 +9,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE usage (day TEXT NOT NULL, borrower TEXT NOT NULL, requests INTEGER NOT NULL,"
         " seconds REAL NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (day, borrower)) STRICT, WITHOUT ROWID",
     ),
+    (
+        "CREATE TABLE calibration (resource TEXT PRIMARY KEY, device TEXT NOT NULL, version INTEGER NOT NULL,"
+        " observed REAL NOT NULL, threshold REAL NOT NULL, bins BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "CREATE TABLE context (digest TEXT NOT NULL, v1 INTEGER NOT NULL, num_ctx INTEGER NOT NULL,"
+        " context INTEGER NOT NULL, UNIQUE (digest, v1, num_ctx)) STRICT",
+    ),
 )
 """Step n leads from `user_version` n to n + 1. Append; never edit a step that was released.
 

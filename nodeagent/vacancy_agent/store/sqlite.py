@@ -20,12 +20,17 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.core.facts import WallTime
 from vacancy_agent.core.lending import LocalPause
+from vacancy_agent.store.calibrations import keep_calibration, read_calibrations
+from vacancy_agent.store.contexts import keep_contexts, read_contexts
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.schema import MIGRATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from vacancy_agent.core.contexts import Kind
+    from vacancy_agent.core.learned import Calibration
 
 FLUSH_S = 10.0
 KEEP_DAYS = 400
@@ -35,6 +40,8 @@ _TABLES = (
     "until FROM pause",
     "name, enabled FROM switch",
     "day, borrower, requests, seconds, tokens FROM usage",
+    "resource, device, version, observed, threshold, bins FROM calibration",
+    "digest, v1, num_ctx, context FROM context",
 )
 _SIDE_FILES = ("", "-wal", "-shm")
 
@@ -76,6 +83,11 @@ class LocalStore:
         self._db = self._open()
         self.switches = _read_switches(self._db)
         self._usage = _read_usage(self._db)
+        self.calibrations = read_calibrations(self._db)
+        """What was learned of each resource's GPU, as it is on the disk."""
+        self.contexts = read_contexts(self._db)
+        """What was learned of models' contexts, as it was on the disk at the start."""
+        self._new_contexts: list[tuple[Kind, int]] | None = None
         self._pending: dict[tuple[str, str], Usage] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")
 
@@ -109,6 +121,15 @@ class LocalStore:
         await self._write([_switch(_RESOURCE + resource, enabled)])
         self.switches.resources[resource] = enabled
 
+    async def set_calibrations(self, learned: Mapping[str, Calibration]) -> None:
+        """Keep what was learned, by resource; on the disk when this returns. Others stay as they are.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        await self._write([keep_calibration(resource, one) for resource, one in learned.items()])
+        self.calibrations.update(learned)
+
     def add_usage(self, day: str, borrower: str, usage: Usage) -> None:
         """Count a finished job; in memory, written by `keep`. `day` is an ISO date, local to the machine."""
         key = (day, borrower)
@@ -119,8 +140,12 @@ class LocalStore:
         """Usage of each borrower on that day."""
         return {borrower: usage for (at, borrower), usage in self._usage.items() if at == day}
 
+    def keep_contexts(self, learned: Iterable[tuple[Kind, int]]) -> None:
+        """These are all the learned contexts now; in memory, written by `keep`."""
+        self._new_contexts = list(learned)
+
     async def flush(self) -> None:
-        """Write the usage counted so far.
+        """Write the usage counted so far, and the contexts learned since.
 
         Raises:
             StoreError: it could not be written; it is kept, and tried again at the next call.
@@ -132,6 +157,13 @@ class LocalStore:
             for key, usage in pending.items():
                 self._pending[key] = self._pending.get(key, Usage()) + usage
             raise
+        learned, self._new_contexts = self._new_contexts, None
+        if learned is not None:
+            try:
+                await self._write(keep_contexts(learned))
+            except StoreError:
+                self._new_contexts = self._new_contexts or learned
+                raise
 
     async def keep(self, failed: Callable[[StoreError], None]) -> None:
         """Write usage every `FLUSH_S`, until cancelled. `failed` is told of a write that did not succeed."""

@@ -87,7 +87,8 @@ class Collectors:
             self._observing.cancel()
         resources = settings.resources.values()
         self._inline = frozenset(one.name for one in resources if one.type in INLINE)
-        self._observers = Observers(settings, sink, self._clock, presence_source(settings, self._clock))
+        source = presence_source(settings, self._clock)
+        self._observers = Observers(settings, sink, self._clock, source, self._processes)
         self._observing = group.create_task(essential("the collector", self._observers.run))
         self._observed = wanted
 

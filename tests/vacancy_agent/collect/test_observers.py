@@ -59,7 +59,7 @@ async def observing(
     host: HostSettings, clock: Clock | None = None, source: PresenceSource | None = None
 ) -> AsyncIterator[tuple[Observers, RecordingSink]]:
     sink, ticking = RecordingSink(), clock or SystemClock()
-    observers = Observers(host, sink, ticking, source or presence_source(host, ticking))
+    observers = Observers(host, sink, ticking, source or presence_source(host, ticking), {})
     async with asyncio.TaskGroup() as group:
         task = group.create_task(observers.run())
         try:
@@ -192,7 +192,7 @@ async def test_announced_sleep_makes_every_loop_sample_again(nvidia_smi: NvidiaS
     clock, source = FakeClock(), Watched()
     async with observing(settings(1000.0), clock, source) as (observers, sink):
         await sink.until(lambda s: s.capacity["gpu"] and len(s.capacity["cpu"]) > 1 and s.presence)
-        for probe in observers._nvidia:
+        for probe in observers._nvidia.values():
             for _ in range(5):
                 probe.backoff.miss()
         _, sleep = source.hear

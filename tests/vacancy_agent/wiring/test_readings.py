@@ -8,8 +8,11 @@ import pytest
 
 from standins.clock import FakeClock
 from standins.hosts import host, memory, seen, vacant
+from vacancy_agent.core.board import Pressure
 from vacancy_agent.core.facts import Evidence, Ready, Stale, Unknown
 from vacancy_agent.core.gate import Ask, decide
+from vacancy_agent.core.owner_load import Failed
+from vacancy_agent.core.pressure import PressureEdge
 from vacancy_agent.core.verdict import Refuse
 from vacancy_agent.wiring.readings import Readings
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Spy:
-    """The reclaim, the log and the conditions, in the order in which they are told."""
+    """The reclaim, the pressure, the log and the conditions, in the order in which they are told."""
 
     def __init__(self, board: Board, clock: FakeClock) -> None:
         self.board = board
@@ -26,6 +29,8 @@ class Spy:
         self.calls: list[str] = []
         self.told: list[tuple[str, dict[str, object]]] = []
         self.refused_at_edge: Any = None
+        self.pressed: PressureEdge | None = None
+        self.overdue: list[tuple[str, PressureEdge]] = []
 
     def owner_returned(self, now: float) -> None:
         self.calls.append("owner_returned")
@@ -34,6 +39,25 @@ class Spy:
     def recheck(self, board: Board, now: float) -> None:
         assert board is self.board
         self.calls.append("recheck")
+
+    def tick(self, now: float | None = None) -> Any:
+        """Of the reclaim without an argument, of the pressure with one."""
+        if now is None:
+            self.calls.append("reclaim_tick")
+            return None
+        return iter(self.overdue)
+
+    def observe(self, resource: str, sample: object, now: float) -> PressureEdge | None:
+        if self.pressed is not None:
+            self.board.set_pressure(resource, Pressure.ENGAGED)
+        return self.pressed
+
+    def outdate(self) -> None:
+        self.calls.append("outdate")
+
+    def resource_pressed(self, resource: str, board: Board, now: float) -> None:
+        self.calls.append(f"pressed {resource}")
+        self.refused_at_edge = decide(board, Ask("llm", None), self.clock.now(), self.clock.wall())
 
     def changed(self) -> None:
         self.calls.append("changed")
@@ -54,7 +78,7 @@ def spy(clock: FakeClock) -> Spy:
 
 @pytest.fixture
 def readings(spy: Spy, clock: FakeClock) -> Readings:
-    return Readings(spy.board, spy, clock, spy.tell, spy.changed)  # type: ignore[arg-type]
+    return Readings(spy.board, spy, clock, spy.tell, spy.changed, spy)  # type: ignore[arg-type]
 
 
 def test_an_owner_who_returns_is_on_the_board_before_anything_is_cut(
@@ -94,7 +118,9 @@ def test_presence_that_was_lost_for_too_long_is_an_edge_of_the_tick(
     readings.tick()
     readings.tick()
     assert spy.calls.count("owner_returned") == 1
-    assert spy.calls.count("recheck") == spy.calls.count("changed") == 4
+    assert (
+        spy.calls.count("recheck") == spy.calls.count("changed") == spy.calls.count("reclaim_tick") + 1 == 4
+    )
 
 
 def test_a_capacity_reading_goes_onto_the_board(readings: Readings, spy: Spy, clock: FakeClock):
@@ -112,6 +138,31 @@ def test_a_sleep_outdates_everything_and_is_told(readings: Readings, spy: Spy, c
     readings.resumed(clock.now())
     assert isinstance(spy.board.capacity["gpu"], Stale)
     assert [event for event, _ in spy.told] == ["suspending", "resumed"]
-    assert spy.calls == ["recheck", "changed", "changed"]
+    assert spy.calls == ["recheck", "changed", "outdate", "reclaim_tick", "changed"]
     readings.set_presence(seen(Evidence.ABSENT, clock.now()))
     assert isinstance(spy.board.presence, Ready)
+
+
+def test_an_owners_load_is_on_the_board_before_anything_is_cut(
+    readings: Readings, spy: Spy, clock: FakeClock
+):
+    spy.pressed = PressureEdge(clock.now(), "the owner's load reached the threshold")
+    readings.set_pressure("gpu", Failed("whatever"))
+    assert spy.calls == ["pressed gpu", "recheck", "changed"]
+    assert spy.refused_at_edge.reason == "resource_pressured"
+    readings.set_pressure("gpu", Failed("whatever"))
+    assert spy.calls[3:] == ["pressed gpu", "recheck"], "what is as it was changes no condition"
+
+
+def test_a_load_without_an_edge_only_looks_whether_a_wait_is_over(readings: Readings, spy: Spy):
+    readings.set_pressure("gpu", Failed("whatever"))
+    assert spy.calls == ["recheck"]
+
+
+def test_a_load_that_nobody_answers_for_is_an_edge_of_the_tick(
+    readings: Readings, spy: Spy, clock: FakeClock
+):
+    spy.overdue = [("gpu", PressureEdge(clock.now(), "the owner's load has been unknown for 20 s"))]
+    readings.tick()
+    assert spy.calls[:2] == ["pressed gpu", "reclaim_tick"]
+    assert spy.told[-1][1]["why"] == "the owner's load has been unknown for 20 s"
