@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING
 
 from vacancy_agent.core.reclaim import trigger_gone
 from vacancy_agent.core.settings import Dialect
+from vacancy_agent.upstreams.comfyui_free import Freed, Skipped
 from vacancy_agent.upstreams.unload import unload_ollama
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from typing import Any
 
     from vacancy_agent.core import effects as on
     from vacancy_agent.core.facts import Instant
     from vacancy_agent.core.settings import UpstreamSettings
     from vacancy_agent.proxy.host import Host
+    from vacancy_agent.upstreams.comfyui_free import Again, NotShown
     from vacancy_agent.upstreams.ollama_lists import OllamaLists
 
+    Free = Callable[[str, Again], Awaitable[Freed | Skipped | NotShown]]
     Report = Callable[[str, int, bool], None]
     Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
@@ -71,6 +74,8 @@ class Unloads:
         self._spawn = spawn
         self._lists = lists
         self._report = report
+        self.free: Free | None = None
+        """Has the ComfyUI behind an upstream unload; set by whoever follows its prompts."""
         self.last: dict[str, Unloading] = {}
         """The newest unload of each upstream, for `/status`."""
 
@@ -102,12 +107,12 @@ class Unloads:
         finally:
             self._let_go(unloading)
             unloading.task = None
-        if shown is not None:
-            unloading.why = "it showed that it let go" if shown else unloading.why
-            self._report(unloading.upstream.name, unloading.attempt, shown)
+        if shown:
+            unloading.why = "it showed that it let go"
+        self._report(unloading.upstream.name, unloading.attempt, shown)
 
-    async def _asked(self, unloading: Unloading, lists: OllamaLists) -> bool | None:
-        """Whether it was shown; None: nobody waits for the answer any more."""
+    async def _asked(self, unloading: Unloading, lists: OllamaLists) -> bool:
+        """Whether it was shown."""
         pause = FIRST_S
 
         async def again(why: str) -> bool:
@@ -120,11 +125,16 @@ class Unloads:
             pause = min(2 * pause, LONGEST_S)
             return True
 
-        match unloading.upstream.dialect:
-            case Dialect.OLLAMA:
-                return await unload_ollama(lists, again) or None
-            case _:
-                return False
+        if unloading.upstream.dialect is Dialect.OLLAMA:
+            return await unload_ollama(lists, again)
+        if self.free is None:
+            return False
+        came = await self.free(unloading.upstream.name, again)
+        if isinstance(came, Skipped):
+            self._host.tell("unload skipped", upstream=unloading.upstream.name, why=came.why)
+        if not isinstance(came, Freed):
+            unloading.why = came.why
+        return isinstance(came, Freed)
 
     def _lends_again(self, unloading: Unloading) -> bool:
         """By admission's own checks; also when the upstream was configured away or is another server now."""

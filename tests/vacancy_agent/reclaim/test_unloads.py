@@ -19,6 +19,7 @@ from vacancy_agent.core.settings import Dialect, OnOwnerReturn, OwnerSettings, T
 from vacancy_agent.reclaim.runner import ReclaimRunner
 from vacancy_agent.reclaim.unloads import Unloads
 from vacancy_agent.upstreams.ask import Answer
+from vacancy_agent.upstreams.comfyui_free import Freed, NotShown, Skipped
 from vacancy_agent.upstreams.ollama_lists import OllamaLists
 
 if TYPE_CHECKING:
@@ -206,3 +207,34 @@ async def test_an_upstream_that_nobody_can_ask_is_reported_at_the_deadline() -> 
         assert world.unloads.seen(world.runner.claims) == {"llm": (None, "nobody could ask it")}
         await asyncio.sleep(11)
         assert world.reports() == [(10.0, "UnloadNotConfirmed")]
+
+
+@pytest.mark.parametrize(
+    ("came", "reason", "why"),
+    [
+        (Freed(9 << 30, 0), "Reclaimed", "it showed that it let go"),
+        (NotShown("it does not show its memory"), "UnloadNotConfirmed", "it does not show its memory"),
+        (Skipped("prompt 7 in its queue is not a borrower's"), "UnloadNotConfirmed", "prompt 7 in its queue"),
+    ],
+)
+async def test_what_came_of_asking_a_comfyui(came: Freed | NotShown | Skipped, reason: str, why: str) -> None:
+    async def free(upstream: str, again: Any) -> Freed | NotShown | Skipped:
+        assert upstream == "llm"
+        assert await again("it still holds 9000 MiB")
+        return came
+
+    async with worlds({"llm": Server()}, dialect=Dialect.COMFYUI) as world:
+        world.unloads.free = free
+        world.returns()
+        await asyncio.sleep(1)
+        assert [told for _, told in world.reports()] == [reason]
+        assert world.unloads.last["llm"].why.startswith(why)
+        skipped = [facts for _, event, facts in world.told if event == "unload skipped"]
+        assert len(skipped) == isinstance(came, Skipped)
+
+
+async def test_a_comfyui_that_nobody_can_ask_is_not_shown() -> None:
+    async with worlds({"llm": Server()}, dialect=Dialect.COMFYUI) as world:
+        world.returns()
+        await asyncio.sleep(0.1)
+        assert world.runner.claims == {"llm": False}
