@@ -1,8 +1,8 @@
 """A stand-in for ComfyUI: a program of its own on a real socket, with a queue that runs.
 
 It replays 0.3.64 and 0.28.1 (recorded on a CPU): their answers come from `tests/fixtures/comfyui`, and what
-changed between releases changes at the release it pretends to be (`--release`, any). A prompt takes the sum of
-its nodes' inputs `seconds`. It shows, as seen on the real ones:
+changed between releases changes at the release it pretends to be (`--release`, any). A prompt takes the sum
+of its nodes' inputs `seconds`. It shows, as seen on the real ones:
 
 * ids: before 0.3.45 it assigns its own; one that is used twice is accepted; from 0.25.0 only canonical UUIDs;
 * `/interrupt` sets one flag for whatever runs: with `race_s` it arrives that much after the id was compared;
@@ -286,9 +286,9 @@ class Comfy:
             ("POST", "/interrupt", self.interrupt), ("POST", "/queue", self.change_queue),
             ("GET", "/queue", self.show_queue), ("GET", "/history/{id}", self.show_history),
             ("POST", "/free", self.free), ("GET", "/system_stats", self.stats), ("GET", "/ws", self.listen),
-            ("GET", "/object_info/{node}", self.fixed("object_info_one")), ("GET", "/models", self.fixed("models")),
-            ("GET", "/view", self.fixed("view_missing")), ("GET", "/features", self.fixed("features")),
-            ("POST", "/upload/image", self.uploaded),
+            ("GET", "/object_info/{node}", self.fixed("object_info_one")),
+            ("GET", "/models", self.fixed("models")), ("GET", "/features", self.fixed("features")),
+            ("GET", "/view", self.fixed("view_missing")), ("POST", "/upload/image", self.uploaded),
         ]  # fmt: skip
         for method, path, handler in both:
             for prefix in ("", "/api"):

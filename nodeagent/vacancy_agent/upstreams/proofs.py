@@ -49,6 +49,10 @@ class HeldJob:
     """In the one spelling that names are compared by."""
     admitted: Instant = Instant(math.inf)
     """When it was admitted; infinite: unknown, so that no process is known to be younger."""
+    prompt: str | None = None
+    """The id of its prompt, of a ComfyUI submission."""
+    confirmed: bool = False
+    """The server has answered with that id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ def by_sighting(jobs: Iterable[HeldJob], sighting: Sighting) -> tuple[Ended, ...
     1. A look that shows nothing, or that began sooner than 1.5 s after a job's close: the job stays held.
     2. Nothing runs: ended.
     3. Its model was listed after it was admitted, and is gone: ended.
+    4. Its prompt, under the id that the server has for it, neither waits nor runs: ended.
     """
     if isinstance(sighting, Unclear):
         return ()
@@ -76,6 +81,10 @@ def by_sighting(jobs: Iterable[HeldJob], sighting: Sighting) -> tuple[Ended, ...
 def _proof(job: HeldJob, sighting: Idle | Working) -> str | None:
     if isinstance(sighting, Idle):
         return sighting.how
+    prompts = sighting.prompts
+    known = job.prompt is not None and (job.confirmed or sighting.keeps_ids)
+    if known and prompts is not None and job.prompt not in prompts:
+        return "its prompt is not in the queue"
     listed = None if job.model is None else sighting.gone.get(job.model)
     return f"the server has let {job.model} go" if listed is not None and listed > job.admitted else None
 

@@ -24,11 +24,15 @@ class Working:
     """Something runs there, by whomever.
 
     `gone`: models that the server has let go, and when each was listed last. (Only Ollama lists them.)
+    `prompts`: everything that waits or runs there, by its id; None: it does not tell. `keeps_ids`: those are
+    the ids under which submissions were sent. (Only ComfyUI has them.)
     """
 
     began: Instant
     why: str
     gone: Mapping[str, Instant] = field(default_factory=dict)
+    prompts: frozenset[str] | None = None
+    keeps_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@
 | llamacpp | `/slots`; without them, or in router mode: the process tree |
 | openai | vLLM's gauges; without them: the process tree |
 | ollama | `/api/ps` (never its `expires_at`, which moves when a client leaves), and the process tree |
-| others | the process tree |
+| comfyui | its queue; which prompts are in it |
+| chatterbox | `/v1/status`; of the server without it: any answered read |
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 from vacancy_agent.core.settings import Dialect
 from vacancy_agent.upstreams import llamacpp
 from vacancy_agent.upstreams.ask import AskError
+from vacancy_agent.upstreams.chatterbox import ChatterboxWatcher
+from vacancy_agent.upstreams.comfyui_watcher import ComfyWatcher
 from vacancy_agent.upstreams.ollama_lists import APART
 from vacancy_agent.upstreams.openai import NoMetrics, ask_requests
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from vacancy_agent.clock import Clock
     from vacancy_agent.core.facts import Instant
     from vacancy_agent.upstreams.ask import ServerClient
+    from vacancy_agent.upstreams.comfyui import ComfyUi
     from vacancy_agent.upstreams.llamacpp import LlamaCpp
     from vacancy_agent.upstreams.local import LocalServer
     from vacancy_agent.upstreams.ollama_lists import OllamaLists
@@ -114,8 +118,13 @@ def watcher_for(
     local: LocalServer,
     clock: Clock,
     lists: OllamaLists | None = None,
+    comfy: ComfyUi | None = None,
 ) -> Watcher:
-    """The row of the table for a dialect. `llama`: given for llamacpp; `lists`: for ollama."""
+    """The row of the table for a dialect. Given are `llama` for llamacpp, `lists`: for ollama, `comfy`."""
+    if dialect is Dialect.COMFYUI and comfy is not None:
+        return ComfyWatcher(comfy, clock)
+    if dialect is Dialect.CHATTERBOX:
+        return ChatterboxWatcher(server, local, clock)
     if dialect is Dialect.OLLAMA and lists is not None:
         return OllamaWatcher(lists, local, clock)
     if dialect is Dialect.LLAMACPP and llama is not None:

@@ -43,6 +43,7 @@ from vacancy_agent.wiring.readiness import missing
 from vacancy_agent.wiring.readings import Readings
 from vacancy_agent.wiring.server_listeners import ServerListeners
 from vacancy_agent.wiring.supervise import essential, must_listen
+from vacancy_agent.wiring.tracks import Tracks
 from vacancy_agent.wiring.tell import recent
 from vacancy_edge import BodyHelper, TokenTable
 
@@ -96,11 +97,14 @@ class Agent:
             spawn=self._group.create_task,
             reclaiming=self,
             held=lambda: self.holds.keeper.nudge(),
+            track=lambda: self.tracks.nudge(),
             helper=BodyHelper(asyncio.get_running_loop()),
             processes=processes,
         )
         self.holds = Holds(self.host, self._journal, state)
-        self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, Cutter(self.host), clock, tell)
+        self.tracks = Tracks(self.host, self.holds)
+        cutter = Cutter(self.host, self.tracks.cancel)
+        self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, cutter, clock, tell)
         self.unloads = Unloads(self.host, self._group.create_task, self.holds.lists.get, self._unloaded)
         self.findings = Findings(self.conditions, board, lambda: self.reclaim.claims, clock, tell)
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
@@ -136,6 +140,7 @@ class Agent:
                 self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
                 for name, part in (
                     ("the hold keeper", self.holds.keeper.run),
+                    ("the prompts", self.tracks.run),
                     ("the store", partial(self.store.keep, self._not_saved)),
                     ("the pressure", self.pressure.keep),
                     ("the look at the servers", self.servers.run),

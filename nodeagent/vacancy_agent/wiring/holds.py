@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from vacancy_agent.core.job import Job
     from vacancy_agent.core.settings import Target, UpstreamSettings
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.proxy.request import Request
@@ -60,6 +61,8 @@ class Holds:
         self.locals: dict[str, LocalServer] = {}
         self.clients: dict[str, ServerClient] = {}
         """The server behind each upstream, for whoever else asks it something."""
+        self.llamas: dict[str, LlamaCpp] = {}
+        """The one place to look at each upstream's slots, if it is a llama-server."""
         self.lists: dict[str, OllamaLists] = {}
         """What each upstream's server lists, if it is an Ollama: whoever reads its list reads it there."""
         self.comfys: dict[str, ComfyUi] = {}
@@ -103,13 +106,15 @@ class Holds:
                 )
             one = self._servers[key]
             self.locals[name], self.clients[name], self.lists[name] = one.local, one.client, one.lists
-            self.comfys[name] = one.comfy
-            watcher = watcher_for(settings.dialect, one.client, one.llama, one.local, clock, one.lists)
+            self.comfys[name], self.llamas[name] = one.comfy, one.llama
+            watcher = watcher_for(
+                settings.dialect, one.client, one.llama, one.local, clock, one.lists, one.comfy
+            )
             watched[name] = Watched(watcher, one.local, settings.assume_ended_after)
             used.add(key)
         self._servers = {key: one for key, one in self._servers.items() if key in used}
         for gone in self.locals.keys() - watched.keys():
-            del self.locals[gone], self.clients[gone], self.lists[gone], self.comfys[gone]
+            del self.locals[gone], self.clients[gone], self.lists[gone], self.comfys[gone], self.llamas[gone]
         self.keeper.configure(watched)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
@@ -162,10 +167,17 @@ class Holds:
 
     def _held(self, upstream: str) -> list[HeldJob]:
         return [
-            HeldJob(job.id, job.held_since, job.process, job.model, job.since)
+            self._held_job(job, job.held_since)
             for job in self._host.ledger.holds(upstream)
             if job.held_since is not None
         ]
+
+    def _held_job(self, job: Job, since: Instant) -> HeldJob:
+        slot = self._host.held_slots.get(job.id)
+        prompt = None if slot is None else slot.prompt
+        if prompt is None:
+            return HeldJob(job.id, since, job.process, job.model, job.since)
+        return HeldJob(job.id, since, job.process, job.model, job.since, prompt.id, prompt.confirmed)
 
     def _ended(self, _upstream: str, ended: tuple[Ended, ...]) -> None:
         for one in ended:
