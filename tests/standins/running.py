@@ -57,6 +57,7 @@ class StillAgent:
         self.counters: dict[str, UpstreamCounters] = {}
         self.debug = DebugWindow(lambda on: self.asked.append(("watch", on)), self.clock, self.events)
         self.host: Any = SimpleNamespace(
+            models={},
             clock=self.clock,
             board=self.board,
             ledger=self.ledger,

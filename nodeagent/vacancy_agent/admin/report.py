@@ -15,6 +15,7 @@ from vacancy_agent.core.job import Phase
 from vacancy_agent.core.lendable import lendable
 from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.core.settings import OwnerScope, ResourceType
+from vacancy_agent.core.shown import ModelsShown
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Document = dict[str, Any]
 
 PLATFORMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
 GPU = frozenset({ResourceType.NVIDIA, ResourceType.AMD})
+MOST_MODELS = 64
 LONGEST_TEXT = 1024
 """Characters of a reason in the contract."""
 
@@ -79,7 +81,7 @@ def agent_status(agent: Running, now: Instant, wall: WallTime) -> Document:
         "platform": PLATFORMS.get(sys.platform, sys.platform),
         "summary": {
             "freeVRAM": _free_vram(board, now),
-            "models": [],
+            "models": sorted({name for one in upstreams for name in one["models"]}),
             "active": sum(one["active"] + one["held"] for one in upstreams),
         },
         "lending": lending(board, wall),
@@ -179,7 +181,7 @@ def _upstream(agent: Running, upstream: UpstreamSettings, now: Instant, wall: Wa
         "reason": None if reason is None else reason.value,
         "active": counts.get(Phase.FORWARDING, 0) + counts.get(Phase.TRACKING, 0),
         "held": counts.get(Phase.HELD, 0),
-        "models": [],
+        "models": _models(agent.host.board, name),
         "listener": agent.server_listener(name).value,
         "unseenGpuWork": name in agent.host.board.unseen_gpu_work,
         "priorityScheduling": upstream.priority_scheduling,
@@ -187,14 +189,36 @@ def _upstream(agent: Running, upstream: UpstreamSettings, now: Instant, wall: Wa
 
 
 def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
-    published = agent.reclaims.get(name)
+    residency, published = _residency(agent, name), agent.reclaims.get(name)
     if published is None:
-        return {"residency": {}, "reclaim": None}
+        return {"residency": residency, "reclaim": None}
     since = rfc3339(type(wall)(wall - (now - published.at)))
     reclaim: Document = {"phase": published.phase.value, "since": since}
     if (unloaded := agent.unloaded.get(name)) is not None:
         reclaim["unload"] = {"shown": unloaded[0], "why": unloaded[1][:LONGEST_TEXT]}
-    return {"residency": {}, "reclaim": reclaim}
+    return {"residency": residency, "reclaim": reclaim}
+
+
+def _residency(agent: Running, name: str) -> Document:
+    """The credit of the newest admission; empty where that was charged in full, or there was none."""
+    models = agent.host.models.get(name)
+    applied = None if models is None else models.applied
+    if applied is None:
+        return {}
+    return {
+        "credited": True,
+        "model": applied.model,
+        "why": applied.why[:LONGEST_TEXT],
+        "chargedMiB": applied.charged,
+        "since": rfc3339(applied.at),
+    }
+
+
+def _models(board: Board, name: str) -> list[str]:
+    """What the upstream's server lists as loaded; a list that is outdated says nothing about now."""
+    reading = board.residency.get(name)
+    shown = reading.value if isinstance(reading, Ready) else None
+    return [model.name for model in shown.models][:MOST_MODELS] if isinstance(shown, ModelsShown) else []
 
 
 def _server(upstream: UpstreamSettings, unreachable: Mapping[str, str | None]) -> Document:

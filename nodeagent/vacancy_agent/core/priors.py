@@ -4,9 +4,9 @@ Invariant: a prior is the largest drop seen while only jobs of one key ran on th
 drop that several models may have caused is credited to none of them. Rejected: dividing it between them,
 which turns two measurements into two guesses.
 
-Usage: `began` when a job took a resource, `sampled` with every reading of it, `ended` with the first one after
-the last job left it (a model that stays loaded shows there, however short the job was): the board does both.
-`of` gives the mapping for `Ask.prior`, the same object until it changes.
+Usage: `began` when a job took a resource, `sampled` with every reading of it, `ended` with the first one
+after the last job left it (a model that stays loaded shows there, however short the job was): the board does
+both. `of` gives the mapping for `Ask.prior`, the same object until it changes.
 """
 
 from __future__ import annotations

@@ -79,6 +79,8 @@ class GatedProxy:
         self.partition = partition
         self.budget: BodyBudget = budget
         self.counters = host.counters_of(settings.name)
+        self.models = host.models.get(settings.name)
+        """None: the upstream tells nothing of what it holds, and no request of it asks again."""
         self._add: tuple[tuple[bytes, bytes], ...] = ()
         if credential is not None:
             self._add = ((b"authorization", b"Bearer " + credential.encode()),)

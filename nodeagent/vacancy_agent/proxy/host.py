@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import JobId
     from vacancy_agent.core.ledger import Ledger
     from vacancy_agent.core.settings import AccessSettings
+    from vacancy_agent.proxy.models import Models
     from vacancy_agent.proxy.prompts import Prompt, Tracked
     from vacancy_agent.proxy.request import Request
     from vacancy_agent.store.journal import Partition
@@ -119,6 +120,8 @@ class Host:
     prompt_ids: PromptIds = field(default_factory=PromptIds)
     client_ids: ClientIds = field(default_factory=ClientIds)
     """Whose ComfyUI client ids are whose; a server is told from another by its target."""
+    models: dict[str, Models] = field(default_factory=dict)
+    """What is known of the upstreams that tell what they hold. A proxy takes its own when it is made."""
     processes: dict[str, ProcessIdentity] = field(default_factory=dict)
     """The process behind each upstream, where it is local and known."""
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import Job
     from vacancy_agent.proxy.plan import Plan
     from vacancy_agent.proxy.prompts import Prompt
-    from vacancy_dialects import EndWatch
+    from vacancy_dialects import EndWatch, RunnerAsk
     from vacancy_http import Exchange
 
 
@@ -24,10 +24,23 @@ class Request:
         started: when it was admitted.
         watch: looks for the end marker of an event stream; None where complete framing is proof enough.
         prompt: the prompt of an admitted ComfyUI submission.
+        runner: what an admitted Ollama request says about its runner.
+        looked: it has waited for a look at what the upstream holds already, and does not a second time.
         waited: it has waited for a capacity sample already, and does not a second time.
     """
 
-    __slots__ = ("exchange", "job", "plan", "prompt", "slot", "started", "waited", "watch")
+    __slots__ = (
+        "exchange",
+        "job",
+        "looked",
+        "plan",
+        "prompt",
+        "runner",
+        "slot",
+        "started",
+        "waited",
+        "watch",
+    )
 
     def __init__(self, exchange: Exchange, plan: Plan) -> None:
         self.exchange = exchange
@@ -37,4 +50,6 @@ class Request:
         self.started: WallTime | None = None
         self.watch: EndWatch | None = None
         self.prompt: Prompt | None = None
+        self.runner: RunnerAsk | None = None
+        self.looked = False
         self.waited = False

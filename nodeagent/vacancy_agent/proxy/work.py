@@ -15,6 +15,7 @@ from vacancy_agent.core.verdict import Refuse, sentence
 from vacancy_agent.proxy import prompts
 from vacancy_agent.proxy.counters import Outcome
 from vacancy_agent.proxy.host import HeldSlot, Used
+from vacancy_agent.proxy.models import LOOK_WITHIN
 from vacancy_agent.proxy.proof import held_because, outcome
 from vacancy_agent.store.journal import JournalFullError
 from vacancy_agent.store.journal_format import Phase
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import Job
     from vacancy_agent.core.verdict import Verdict
     from vacancy_agent.proxy.app import GatedProxy
+    from vacancy_agent.proxy.models import Models
     from vacancy_agent.proxy.request import Request
     from vacancy_edge import Judged
     from vacancy_http import Exchange, ResponseHead
@@ -40,6 +42,7 @@ JOURNAL_FULL = Refuse(Reason.RESOURCE_BUSY, 2, {"cause": "journal_full"}, 7)
 NOT_LENT = Refuse(Reason.LENDING_DISABLED, 300, {"cause": "not_configured"}, 1)
 """The upstream has gone from the configuration, and its listener is about to follow."""
 WORK = RouteClass.WORK
+SUCCESS = range(200, 300)
 SAMPLED_INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
 
 
@@ -100,19 +103,18 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     """Gate, ledger, journal, forward: one turn of the loop."""
     host, plan, name, model = proxy.host, request.plan, proxy.name, judged.model
     now, wall = host.clock.now(), host.clock.wall()
-    verdict: Verdict | None = host.gate.kept(name, model, now)
+    models = proxy.models
+    verdict: Verdict | None = host.gate.kept(name, model, now) if models is None else None
     if verdict is None:
         known = name in host.board.settings.upstreams
-        verdict = host.gate.decide(Ask(name, model), now, wall) if known else NOT_LENT
+        ask = Ask(name, model) if models is None else models.ask(model, judged.runner)
+        verdict = host.gate.decide(ask, now, wall) if known else NOT_LENT
     if isinstance(verdict, Refuse):
-        _refused(proxy, x, request, verdict)
+        _not_now(proxy, x, request, judged, verdict)
         return
     job = host.ledger.reserve(name, now, plan.borrower, model, host.processes.get(name), verdict.credited)
     if isinstance(job, Refuse):
-        if job.needs_sample and not request.waited:
-            _after_sample(proxy, x, request, judged, job.needs_sample)
-        else:
-            _refused(proxy, x, request, job)
+        _not_now(proxy, x, request, judged, job)
         return
     try:
         request.slot = proxy.partition.write(job.id, job.borrower, model or "", wall, job.process)
@@ -125,6 +127,9 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     host.requests[job.id] = request
     proxy.counters.admitted += 1
     proxy.refusing = None
+    if models is not None:
+        request.runner = judged.runner
+        models.admitted(job, judged.runner, verdict, wall)
     if judged.prompt is not None:
         prompts.admitted(proxy, x, request, judged.prompt)
     content = x.small if judged.forward is None else judged.forward
@@ -173,6 +178,8 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
             used = host.used[request.plan.borrower] = Used()
         used.requests += 1
         used.seconds += now - job.since
+    if proxy.models is not None:
+        proxy.models.ended(job, request.runner, now, served=why is None and x.status in SUCCESS)
     if not tracked:
         host.reclaiming.job_ended(proxy.name, job.id, now)
 
@@ -194,6 +201,17 @@ def _hold(proxy: GatedProxy, request: Request, job: Job, why: str, now: Instant)
     host.held_slots[job.id] = HeldSlot(proxy.partition, request.slot, request.started, request.prompt)
     host.tell("held", upstream=proxy.name, job=job.id, why=why)
     host.held()
+
+
+def _not_now(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged, refuse: Refuse) -> None:
+    """A no: final, or after one reading that may turn it."""
+    models = proxy.models
+    if refuse.needs_sample and not request.waited:
+        _after_sample(proxy, x, request, judged, refuse.needs_sample)
+    elif refuse.needs_residency and models is not None and not request.looked:
+        proxy.host.spawn(_look_first(proxy, x, request, judged, models))
+    else:
+        _refused(proxy, x, request, refuse)
 
 
 def _refused(proxy: GatedProxy, x: Exchange, request: Request, refuse: Refuse) -> None:
@@ -225,5 +243,15 @@ async def _wait_for(
     proxy: GatedProxy, x: Exchange, request: Request, judged: Judged, resources: tuple[str, ...]
 ) -> None:
     await proxy.host.sampler.fresh(resources)
+    if x.alive:
+        admit(proxy, x, request, judged)
+
+
+async def _look_first(
+    proxy: GatedProxy, x: Exchange, request: Request, judged: Judged, models: Models
+) -> None:
+    """Decide again once it is known what the upstream holds: only the age of that stood against a yes."""
+    request.looked = True
+    await models.watched.fresh(LOOK_WITHIN)
     if x.alive:
         admit(proxy, x, request, judged)

@@ -41,10 +41,11 @@ from vacancy_agent.wiring.listeners import Listeners
 from vacancy_agent.wiring.pressure import PressureWatch
 from vacancy_agent.wiring.readiness import missing
 from vacancy_agent.wiring.readings import Readings
+from vacancy_agent.wiring.residents import Residents
 from vacancy_agent.wiring.server_listeners import ServerListeners
 from vacancy_agent.wiring.supervise import essential, must_listen
-from vacancy_agent.wiring.tracks import Tracks
 from vacancy_agent.wiring.tell import recent
+from vacancy_agent.wiring.tracks import Tracks
 from vacancy_edge import BodyHelper, TokenTable
 
 if TYPE_CHECKING:
@@ -106,9 +107,11 @@ class Agent:
         cutter = Cutter(self.host, self.tracks.cancel)
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, cutter, clock, tell)
         self.unloads = Unloads(self.host, self._group.create_task, self.holds.lists.get, self._unloaded)
+        self.unloads.free = self.tracks.free
         self.findings = Findings(self.conditions, board, lambda: self.reclaim.claims, clock, tell)
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self.findings.soon, self.pressure)
+        self.residents = Residents(self.host, self.holds, self.store, self.findings.soon)
         self.listeners = Listeners(self.host, self._journal, state)
         self.debug = DebugWindow(self.listeners.watch, clock, tell)
         self.servers = ServerListeners(tell)
@@ -138,6 +141,7 @@ class Agent:
                 self.holds.watch(self._session, self.config.host.upstreams)
                 self.reclaim.unload = self.unloads.start
                 self.collectors.start(group, self.config.host, self.readings, self.holds.locals)
+                self.residents.follow(group, self.config.host)
                 for name, part in (
                     ("the hold keeper", self.holds.keeper.run),
                     ("the prompts", self.tracks.run),
@@ -156,6 +160,7 @@ class Agent:
                 finally:  # while the rest still runs: what ends in the grace is proved and sampled as ever
                     await self.listeners.close()
                     self.collectors.stop()
+                    self.residents.stop()
         finally:
             await self.close()
 
@@ -278,6 +283,7 @@ class Agent:
         self.holds.watch(self._session, config.host.upstreams)
         self.servers.follow(config.host.upstreams)
         self.collectors.start(self._group, config.host, self.readings, self.holds.locals)
+        self.residents.follow(self._group, config.host)
         self._refused = []
         await self._listen()
         self._tell("configuration applied", digest=config.digest[:12], was=old.digest[:12])

@@ -12,4 +12,4 @@ def test_every_step_applies_in_order():
             db.execute(statement)
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     db.close()
-    assert tables == {"pause", "switch", "usage", "calibration"}
+    assert tables == {"pause", "switch", "usage", "calibration", "context"}
