@@ -138,11 +138,8 @@ class Pressures:
         gap = max_gap(settings.sampling.pressure_interval)
         same_gap = gap == max_gap(old.sampling.pressure_interval)
         before, self._guarded = self._guarded, {}
-        for name, known in before.items():
-            if known.learned is not None and not _same_device(known, settings.resources.get(name)):
-                self.kept[name] = known.learned.saved()
         for name, resource in settings.resources.items():
-            if resource.type not in GPU or not resource.enabled or resource.pressure.mode is PressureMode.OFF:
+            if not _is_judged(resource):
                 continue
             known = before.get(name)
             if known is not None and known.settings == resource and same_gap:
@@ -150,6 +147,8 @@ class Pressures:
             else:
                 self._guarded[name] = _renewed(known, resource, gap)
             self._show(name)
+        for name, known in before.items():
+            self._dropped(name, known)
         self._unseen = defaultdict(int, {n: c for n, c in self._unseen.items() if n in settings.upstreams})
 
     def observe(self, resource: str, sample: LoadSample, around: Around) -> Outcome:
@@ -185,6 +184,14 @@ class Pressures:
             name: one.learned.saved() for name, one in self._guarded.items() if one.learned is not None
         }
         return {**self.kept, **learned}
+
+    def _dropped(self, name: str, known: _Guarded) -> None:
+        """What becomes of an earlier guard: what it learned waits for its device to come back."""
+        now = self._guarded.get(name)
+        if known.learned is not None and (now is None or now.learned is not known.learned):
+            self.kept[name] = known.learned.saved()
+        if now is None and name in self._settings.resources:
+            self._board.set_pressure(name, Pressure.OFF, PressureView("off"))
 
     # One sample, by its kind.
 
@@ -307,6 +314,10 @@ def _silent(one: _Guarded, now: Instant) -> PressureEdge | None:
     if gone is not None:
         one.why += f"; unknown for {gone:.0f} s"
     return edge
+
+
+def _is_judged(resource: ResourceSettings) -> bool:
+    return resource.type in GPU and resource.enabled and resource.pressure.mode is not PressureMode.OFF
 
 
 def _renewed(known: _Guarded | None, resource: ResourceSettings, gap: Seconds) -> _Guarded:
