@@ -55,6 +55,7 @@ def status(document: Document) -> str:
     ]
     columns = ("UPSTREAM", "DIALECT", "PORT", "LENDABLE", "REASON", "ACTIVE", "HELD")
     parts += ["", *_table(columns, map(_upstream_row, agent["upstreams"]))]
+    parts += _credit_lines(document)
     parts += _server_lines(document)
     parts += _condition_lines(document["conditions"])
     return "\n".join(parts)
@@ -140,6 +141,17 @@ def _server_sentences(document: Document, name: str) -> list[str]:
     if server.get("reachable") is not False:
         return []
     return [f"{name}: its server at {server['target']} cannot be reached ({server['why']})."]
+
+
+def _credit_lines(document: Document) -> list[str]:
+    """Whose newest request was not charged for its model again."""
+    upstreams = document.get("upstreams", {})
+    applied = {name: more.get("residency") for name, more in upstreams.items() if more.get("residency")}
+    lines = [
+        f"{name}: charged {credit['chargedMiB']} MiB for {credit['model'] or 'its model'} ({credit['why']})."
+        for name, credit in applied.items()
+    ]
+    return ["", *lines] if lines else []
 
 
 def _server_lines(document: Document) -> list[str]:

@@ -174,3 +174,14 @@ def test_what_a_terminal_would_obey_is_shown_as_its_escape():
         "work": [{"model": "m\\x1b[2J\\n\\u202etxt.exe \u00e9\\x9b", "phase": None, "slots": 3}],
         "by": "ok",
     }
+
+
+def test_an_applied_credit_is_shown_with_what_was_charged_instead():
+    why = "resident: listed with context 4096, the request asks for it"
+    credit = {"credited": True, "model": "m:latest", "why": why, "chargedMiB": 300, "since": "T"}
+    upstreams = {"llama": {"residency": credit}, "other": {"residency": {}}}
+    line = f"llama: charged 300 MiB for m:latest ({why})."
+    assert line in cli_text.status({**STATUS, "upstreams": upstreams}).splitlines()
+    credit["model"] = None
+    assert "for its model (" in cli_text.status({**STATUS, "upstreams": upstreams})
+    assert "charged" not in cli_text.status(STATUS)
