@@ -63,19 +63,17 @@ def pmon(state: dict, chosen: "str | None") -> int:
     if state["processes"] is None:
         print("Not supported on the device(s)\nFailed to process command line.")
         return 2
-    print("# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ")
-    print("# Idx           #    C/G      %      %      %      %      %      %    name ")
     found = [(index, d) for index, d in enumerate(state["devices"]) if chosen is None or is_device(d, chosen)]
     if not found:
         print("No devices were found")
         return 6
+    print("# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ")
+    print("# Idx           #    C/G      %      %      %      %      %      %    name ")
     for index, device in found:
         rows = [one for one in state["processes"] if one["uuid"] == device["uuid"]]
         for one in rows or [{"pid": "-", "sm": "-", "type": "-", "name": "-"}]:
-            print(
-                f"{index:5} {one['pid']:>10} {one['type']:>6} {one['sm']:>6}      -      -      -      -      -"
-                f"    {one['name']}"
-            )
+            cells = f"{index:5} {one['pid']:>10} {one['type']:>6} {one['sm']:>6}"
+            print(cells + "      -" * 5 + f"    {one['name']}")
     return 0
 
 
