@@ -25,6 +25,7 @@ from vacancy_agent.upstreams.comfyui_free import NotShown, free
 
 if TYPE_CHECKING:
     from vacancy_agent.core.job import JobId
+    from vacancy_agent.core.settings import Target
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.proxy.prompts import Prompt, Tracked
     from vacancy_agent.upstreams.comfyui import ComfyUi
@@ -95,13 +96,16 @@ class Tracks:
             server,
             lambda prompt_id: host.prompt_ids.known(target, prompt_id),
             again,
-            unconfirmed=await self._unconfirmed(upstream, server),
+            unconfirmed=await self._unconfirmed(target, server),
         )
 
-    async def _unconfirmed(self, upstream: str, server: ComfyUi) -> bool:
-        """Whether a submission may be in the queue under an id that only the server knows."""
+    async def _unconfirmed(self, target: Target, server: ComfyUi) -> bool:
+        """Whether a submission may be in the server's queue under an id that only the server knows."""
         host = self._host
-        prompts = [self._prompt_of(job.id) for job in host.ledger.jobs(upstream)]
+        upstreams = {name for name, one in host.board.settings.upstreams.items() if one.target == target}
+        jobs = [job.id for job in host.ledger.jobs() if job.upstream in upstreams]
+        forwarded = [host.requests[job].prompt for job in jobs if job in host.requests]
+        prompts = [*forwarded, *map(self._prompt_of, jobs)]
         if all(prompt is None or prompt.confirmed for prompt in prompts):
             return False
         try:

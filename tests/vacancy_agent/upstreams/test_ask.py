@@ -99,3 +99,31 @@ async def test_nobody_there_is_an_error():
     async with open_session() as session:
         with pytest.raises(AskError, match="GET /x"):
             await ServerClient(session, Target("http", "127.0.0.1", port)).get("/x")
+
+
+@component
+async def test_an_answer_is_handed_over_as_it_comes(client: ServerClient, server: OpenAiStandin):
+    pieces: list[bytes] = []
+    taken = await client.read("/metrics", lambda piece: bool(pieces.append(piece)), most=1 << 20)
+    assert taken == 200
+    assert b"".join(pieces).startswith(b"# HELP")
+    pieces.clear()
+    assert await client.read("/nothing", lambda piece: bool(pieces.append(piece)), most=1 << 20) == 404
+    assert pieces == [], "only the body of a 200 is read"
+
+
+@component
+async def test_whoever_needs_no_more_reads_no_more(client: ServerClient):
+    assert await client.read("/metrics", lambda _: True, most=1 << 20) == 200
+    assert await client.read("/metrics", lambda _: True, most=10**6) == 200
+    with pytest.raises(AskError, match="above 0 MiB"):
+        await client.read("/metrics", lambda _: False, most=10)
+
+
+@component
+async def test_nobody_there_to_read_from():
+    async with open_session() as session:
+        with pytest.raises(AskError, match="GET /queue"):
+            await ServerClient(session, Target("http", "127.0.0.1", 1)).read(
+                "/queue", lambda _: False, most=10
+            )

@@ -63,6 +63,35 @@ def test_nor_does_a_look_from_before_the_close_or_a_job_of_unknown_age():
     assert ended([HeldJob(JobId(1), Instant(100.0), model="m:latest")], working(200, m=150.0)) == set()
 
 
+def prompt(*, confirmed: bool = False) -> HeldJob:
+    return HeldJob(JobId(1), Instant(100.0), prompt="p", confirmed=confirmed)
+
+
+def queued(at: float, *prompts: str, keeps: bool = True) -> Working:
+    return Working(Instant(at), "busy", prompts=frozenset(prompts), keeps_ids=keeps)
+
+
+def test_a_prompt_that_is_not_in_the_queue_has_ended():
+    assert ended([prompt()], queued(102, "other")) == {1}
+    (found,) = by_sighting([prompt()], queued(102, "other"))
+    assert (found.by, found.why) == (ReleasedBy.PROOF, "its prompt is not in the queue")
+    assert ended([prompt()], queued(102, "p", "other")) == set()
+
+
+def test_a_submission_may_reach_the_queue_a_moment_after_its_close():
+    assert ended([prompt()], queued(101.4, "other")) == set()
+
+
+def test_an_id_that_may_not_be_the_servers_proves_nothing():
+    assert ended([prompt()], queued(102, "other", keeps=False)) == set()
+    assert ended([prompt(confirmed=True)], queued(102, "other", keeps=False)) == {1}
+
+
+def test_nor_does_a_queue_that_was_not_read_or_a_job_without_a_prompt():
+    assert ended([prompt()], working(102)) == set()
+    assert ended([job()], queued(102, "other")) == set()
+
+
 def test_a_gone_process_takes_its_jobs_with_it():
     old, new = ProcessIdentity(5, 1.0), ProcessIdentity(5, 2.0)
     found = by_process([job(1, process=old), job(2, process=new), job(3)], {JobId(1), JobId(3)})

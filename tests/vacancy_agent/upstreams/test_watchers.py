@@ -9,6 +9,8 @@ from vacancy_agent.core.facts import Instant
 from vacancy_agent.core.settings import Dialect
 from vacancy_agent.upstreams import llamacpp
 from vacancy_agent.upstreams.ask import Answer, AskError
+from vacancy_agent.upstreams.chatterbox import ChatterboxWatcher
+from vacancy_agent.upstreams.comfyui_watcher import ComfyWatcher
 from vacancy_agent.upstreams.llamacpp import Look
 from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 from vacancy_agent.upstreams.watchers import LlamaWatcher, OllamaWatcher, OpenAiWatcher, watcher_for
@@ -134,10 +136,12 @@ async def test_ollama(lists: Lists, local: Local, expected: object):
 def test_each_dialect_has_its_row():
     llama, local, server, clock = Llama(llamacpp.NoSlots()), Local(), Server(Answer(200, b"")), LoopClock()
     rows = {
-        dialect: watcher_for(dialect, server, llama, local, clock, Lists())  # type: ignore[arg-type]
+        dialect: watcher_for(dialect, server, llama, local, clock, Lists(), SimpleNamespace())  # type: ignore[arg-type]
         for dialect in Dialect
     }
     assert isinstance(rows.pop(Dialect.OLLAMA), OllamaWatcher)
     assert isinstance(rows.pop(Dialect.LLAMACPP), LlamaWatcher)
     assert isinstance(rows.pop(Dialect.OPENAI), OpenAiWatcher)
-    assert set(rows.values()) == {local}
+    assert isinstance(rows.pop(Dialect.COMFYUI), ComfyWatcher)
+    assert isinstance(rows.pop(Dialect.CHATTERBOX), ChatterboxWatcher)
+    assert rows == {}
