@@ -13,7 +13,7 @@ import sys
 from importlib.metadata import entry_points, version
 from typing import TYPE_CHECKING
 
-from vacancy_agent import cli_agent, cli_client, cli_config
+from vacancy_agent import cli_agent, cli_client, cli_config, cli_measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     cli_agent.add_parser(commands)
     cli_client.add_parsers(commands)
     cli_config.add_parser(commands)
+    cli_measure.add_parser(commands)
     for found in sorted(entry_points(group=COMMANDS)):
         try:
             add = found.load()

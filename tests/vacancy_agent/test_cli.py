@@ -16,7 +16,7 @@ from vacancy_agent import cli
 
 SCRIPT = Path(sys.executable).with_name("vacancy")
 MODULE = (sys.executable, "-m", "vacancy_agent.cli")
-COMMANDS = ("agent", "status", "who", "why", "pause", "resume", "holds", "debug", "diagnostics", "config")
+COMMANDS = ("agent", "status", "who", "why", "pause", "resume", "holds", "debug", "diagnostics", "config", "measure")
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:

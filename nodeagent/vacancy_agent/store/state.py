@@ -89,17 +89,7 @@ class StateDir:
         Raises:
             StoreError: there is none, it cannot be read, or the names lead out of the folder.
         """
-        if not all(_plain(part) for part in (name, key)):
-            raise StoreError(f"secret {name!r} key {key!r}: not a plain name")
-        path = self.path / "secrets" / name / key
-        raw = _read(path)
-        if raw is None:
-            raise StoreError(f"no secret {name!r} with the key {key!r}: write it to {path}")
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError as error:
-            raise StoreError(f"{path} is not UTF-8 text") from error
-        return text.removesuffix("\n").removesuffix("\r")
+        return read_secret(self.path, name, key)
 
     def load_config(self) -> bytes | None:
         """The configuration that was applied last; None before the first.
@@ -116,6 +106,25 @@ class StateDir:
             StoreError: it could not be written.
         """
         replace_file(self.path / "last-good.json", content)
+
+
+def read_secret(folder: Path, name: str, key: str) -> str:
+    """`StateDir.secret`, for whoever only reads: an agent may have the directory at the same time.
+
+    Raises:
+        StoreError: there is none, it cannot be read, or the names lead out of the folder.
+    """
+    if not all(_plain(part) for part in (name, key)):
+        raise StoreError(f"secret {name!r} key {key!r}: not a plain name")
+    path = folder / "secrets" / name / key
+    raw = _read(path)
+    if raw is None:
+        raise StoreError(f"no secret {name!r} with the key {key!r}: write it to {path}")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path} is not UTF-8 text") from error
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def default_state_dir() -> Path:
