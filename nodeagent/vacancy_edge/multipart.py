@@ -3,7 +3,8 @@
 Invariant: a form is accepted only in the one plain spelling that all clients send (RFC 7578 without its
 leniencies), and each watched field occurs at most once. What a lenient parser could take for a delimiter, a
 field or another name is refused: bytes before the first delimiter or after the last, a delimiter after a bare
-line feed, `name*=`, backslashes in a parameter, transfer encodings. A general multipart library was rejected,
+line feed, `name*=`, backslashes in a parameter, transfer encodings, another charset than UTF-8 (of a text
+part, or of all by a field `_charset_`, which some servers follow). A general multipart library was rejected,
 since it is lenient by purpose, as are the servers behind us.
 """
 
@@ -35,6 +36,10 @@ _DISPOSITION: Final = re.compile(
     rb'form-data((?:[ \t]*;[ \t]*[A-Za-z*]+=(?:"[^"\\]*"|[^ \t;"\\]+))*)', re.IGNORECASE
 )
 _PARAMETER: Final = re.compile(rb'([A-Za-z*]+)=(?:"([^"]*)"|([^ \t;"]+))')
+_CHARSET: Final = re.compile(
+    rb'charset[ \t]*=(?![ \t]*"?(?:utf-?8|us-ascii)"?[ \t]*(?:;|\Z))|charset\*', re.IGNORECASE
+)
+"""A charset that reads other text than UTF-8 does."""
 _IDENTITY: Final = frozenset({b"7bit", b"8bit", b"binary"})
 _KNOWN: Final = frozenset({b"name", b"filename", b"filename*"})
 
@@ -63,6 +68,8 @@ def read_form(
             )
         name, is_file = field
         folded = fold(name.split("[", 1)[0].strip())
+        if folded == "_charset_":
+            return ambiguous_body("Forms are UTF-8 here. Leave out the field _charset_.")
         if folded not in watched:
             continue
         value = _value(bytes(body[head.end() : min(end, head.end() + MAX_VALUE + 1)]))
@@ -97,6 +104,7 @@ def _parts(body: bytes | memoryview, delimiter: bytes) -> list[tuple[int, int]] 
 def _field(head: bytes) -> tuple[str, bool] | None:
     """Name of the field and whether it is a file; None where it is not spelt plainly."""
     disposition: bytes | None = None
+    kinds: list[bytes] = []
     for line in head.split(b"\r\n"):
         header = _HEADER.fullmatch(line)
         if header is None:
@@ -108,7 +116,11 @@ def _field(head: bytes) -> tuple[str, bool] | None:
             if disposition is not None:
                 return None
             disposition = value
-    return None if disposition is None else _name(disposition)
+        elif name == b"content-type":
+            kinds.append(value)
+    field = None if disposition is None else _name(disposition)
+    text = field is not None and not field[1]
+    return None if text and (len(kinds) > 1 or any(map(_CHARSET.search, kinds))) else field
 
 
 def _name(disposition: bytes) -> tuple[str, bool] | None:

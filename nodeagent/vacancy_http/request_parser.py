@@ -129,6 +129,9 @@ def parse_request_head(raw: bytes, max_headers: int) -> RequestHead:
     if len(fields) != len(headers):
         join_repeated(headers, fields)
     options = connection_tokens(fields[b"connection"]) if b"connection" in fields else ()
+    if any(option.startswith(b"content-") for option in options):
+        # It would go on without that field, and be read in another way than it was here (RFC 9110, 7.6.1).
+        raise MalformedError("the Connection field names a field of the content")
     head.keep_alive = b"close" not in options and (head.minor == 1 or b"keep-alive" in options)
     head.expects_continue = head.minor == 1 and fields.get(b"expect", b"").lower() == b"100-continue"
     return head

@@ -60,6 +60,8 @@ def test_an_upgrade_is_read_as_any_head() -> None:
     ("raw", "why"),
     [
         (b"GET / HTTP/1.1\r\nHost: p\r\nX: a\0b\r\n\r\n", "NUL"),
+        (b"GET / HTTP/1.1\r\nHost: p\r\nConnection: close, Content-Type\r\n\r\n", "Connection"),
+        (b"GET / HTTP/1.1\r\nHost: p\r\nConnection: x\r\nConnection: content-LENGTH\r\n\r\n", "Connection"),
         (b"GET / HTTP/1.1\r\nHost: p\r\nX: a\nY: b\r\n\r\n", "bare"),
         (b"GET / HTTP/1.1\r\nHost: p\r\nX: a\rb\r\n\r\n", "bare"),
         (b"GET / HTTP/1.1\r\nHost: p\r\nX: a\r\n b\r\n\r\n", "folded"),
