@@ -32,7 +32,7 @@ from vacancy_agent.core.veto import Edge, Veto
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vacancy_agent.core.facts import Capacity, Percent, Presence, Reading, WallTime
+    from vacancy_agent.core.facts import Capacity, Percent, Presence, Reading, Seconds, WallTime
     from vacancy_agent.core.settings import HostSettings
     from vacancy_agent.core.shown import Shown
 
@@ -68,6 +68,8 @@ class PressureView:
     """The owner's load as last read; None while it is unknown."""
     why: str = ""
     """Why it is unknown, suspended or off, for people."""
+    unknown_for: Seconds | None = None
+    """How long the load has been unknown after it was known once."""
 
 
 class Board:

@@ -88,6 +88,7 @@ class _Guarded:
     learned: Learned | None = None
     load: Percent | None = None
     why: str = "the owner's load has not been sampled yet"
+    unknown_for: Seconds | None = None
     total_at: Instant | None = None
     hidden: HiddenUsers = field(default_factory=HiddenUsers)
 
@@ -107,17 +108,11 @@ class _Guarded:
         state = self.state()
         if state is Pressure.OFF:
             return PressureView("off", why=self.why)
-        shown = Pressure.CLEAR if state is Pressure.BUILDING else state
         minutes = None
         if self.learns:
             minutes = 0.0 if self.learned is None else round(self.learned.minutes, 1)
-        return PressureView(
-            "suspended" if self.guard.suspended else shown.value,
-            self.threshold(),
-            minutes,
-            self.load,
-            self.why,
-        )
+        shown = "suspended" if self.guard.suspended else shown_as(state).value
+        return PressureView(shown, self.threshold(), minutes, self.load, self.why, self.unknown_for)
 
 
 class Pressures:
@@ -156,6 +151,7 @@ class Pressures:
         one = self._guarded.get(resource)
         if one is None:
             return Outcome()
+        one.unknown_for = None
         outcome = self._judged(one, sample, around)
         self._show(resource)
         return outcome
@@ -310,10 +306,15 @@ def _silent(one: _Guarded, now: Instant) -> PressureEdge | None:
     """No usable answer: whoever is refused is told since when."""
     one.timed.interrupt()
     edge = one.guard.missed(now)
-    gone = one.guard.unknown_for(now)
+    one.unknown_for = gone = one.guard.unknown_for(now)
     if gone is not None:
         one.why += f"; unknown for {gone:.0f} s"
     return edge
+
+
+def shown_as(state: Pressure) -> Pressure:
+    """A load that only builds up still admits: for whoever looks that is clear."""
+    return Pressure.CLEAR if state is Pressure.BUILDING else state
 
 
 def _is_judged(resource: ResourceSettings) -> bool:

@@ -9,10 +9,11 @@ from vacancy_api.reasons import Reason
 from vacancy_edge import Refusal, refusal_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from vacancy_agent.core.job import JobId
     from vacancy_agent.proxy.host import Host
+    from vacancy_http.reply import Reply
 
 HINTS = {Reason.OWNER_ACTIVE: 120, Reason.LENDING_DISABLED: 300, Reason.RESOURCE_PRESSURED: 30}
 """Seconds: the gate's own hints for the same reasons."""
@@ -27,12 +28,7 @@ class Cutter:
         """`cancel_tracked` is told of jobs whose work goes on, or may, after their exchange."""
         self._host = host
         self._cancel_tracked = cancel_tracked
-        self._replies = {
-            reason: refusal_reply(
-                Refusal(reason, sentence(Refuse(reason, hint)), hint, {"cause": "taken_back"})
-            )
-            for reason, hint in HINTS.items()
-        }
+        self._replies = {reason: _reply(reason, {}) for reason in HINTS}
 
     def cut(self, job: JobId, reason: Reason) -> None:
         """End this job's exchange now, or its work after it; a job that has ended already is ignored."""
@@ -40,7 +36,24 @@ class Cutter:
         request, goes_on = host.requests.get(job), job in host.tracked
         if request is not None:
             goes_on = request.prompt is not None
-            request.exchange.cancel(self._replies[reason])
+            request.exchange.cancel(self._unknown_load(job, reason) or self._replies[reason])
         known = host.ledger.job(job)
         if goes_on and cancel is not None and known is not None:
             cancel(known.upstream, (job,))
+
+    def _unknown_load(self, job: JobId, reason: Reason) -> Reply | None:
+        """Where the owner's load is not high but could not be read, say for how long."""
+        known = self._host.ledger.job(job)
+        if reason is not Reason.RESOURCE_PRESSURED or known is None:
+            return None
+        for name in known.resources:
+            view = self._host.board.pressure_view.get(name)
+            if view is not None and view.unknown_for is not None:
+                return _reply(reason, {"resource": name, "unknownSeconds": round(view.unknown_for)})
+        return None
+
+
+def _reply(reason: Reason, more: Mapping[str, object]) -> Reply:
+    hint = HINTS[reason]
+    detail = {"cause": "taken_back", **more}
+    return refusal_reply(Refusal(reason, sentence(Refuse(reason, hint)), hint, detail))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from vacancy_agent.core.board import Pressure
-from vacancy_agent.core.pressures import Around, Pressures
+from vacancy_agent.core.pressures import Around, Pressures, shown_as
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.upstreams.process import local_addresses
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vacancy_agent.clock import Clock
-    from vacancy_agent.core.board import Board
+    from vacancy_agent.core.board import Board, Pressure
     from vacancy_agent.core.facts import Instant
     from vacancy_agent.core.ledger import Ledger
     from vacancy_agent.core.owner_load import LoadSample
@@ -88,8 +87,7 @@ class PressureWatch:
 
     def _tell_change(self, resource: str) -> None:
         """Once for each change of the state; a load that only builds up is none."""
-        state = self._board.pressure[resource]
-        shown = Pressure.CLEAR if state is Pressure.BUILDING else state
+        shown = shown_as(self._board.pressure[resource])
         if self._told.get(resource) is shown:
             return
         self._told[resource] = shown

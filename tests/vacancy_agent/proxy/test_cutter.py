@@ -7,7 +7,8 @@ import pytest
 from standins import agreement
 from standins.http_text import LAST, STREAM_HEAD, WORD, answer, request
 from standins.lending_rig import BORROW, one_upstream
-from vacancy_agent.core.facts import Evidence
+from vacancy_agent.core.board import Pressure, PressureView
+from vacancy_agent.core.facts import Evidence, Seconds
 from vacancy_agent.core.job import JobId
 from vacancy_agent.core.settings import OnOwnerReturn, OwnerScope
 from vacancy_agent.proxy.counters import Outcome
@@ -43,6 +44,23 @@ def test_before_the_head_the_borrower_is_told_why(rig: LendingRig, reason: Reaso
     assert got.error["detail"] == {"cause": "taken_back"}
     assert rig.port.link().transport.aborted
     agreement.check(rig.host, rig.journal, rig.reclaims)
+
+
+@pytest.mark.parametrize(
+    ("unknown_for", "detail"),
+    [
+        (None, {"cause": "taken_back"}),
+        (21.4, {"cause": "taken_back", "resource": "ram", "unknownSeconds": 21}),
+    ],
+)
+def test_a_load_that_could_not_be_read_is_told_with_its_length(
+    rig: LendingRig, unknown_for: float | None, detail: dict[str, object]
+) -> None:
+    gone = None if unknown_for is None else Seconds(unknown_for)
+    client, number = job(rig)
+    rig.host.board.set_pressure("ram", Pressure.UNKNOWN, PressureView("unknown", unknown_for=gone))
+    Cutter(rig.host).cut(number, Reason.RESOURCE_PRESSURED)
+    assert answer(client.got()).error["detail"] == detail
 
 
 def test_and_its_connection_goes_on(rig: LendingRig) -> None:
