@@ -42,8 +42,8 @@ class Residents:
         self._changed = changed
         self._running: dict[str, _Running] = {}
         self._digests: dict[tuple[str, str], str] = {}
-        self._kept = 0
         host.board.contexts.load(store.contexts)
+        self._kept = host.board.contexts.version
 
     def follow(self, group: asyncio.TaskGroup, settings: HostSettings) -> None:
         """Observe the upstreams of these settings; what is the same as before goes on."""
