@@ -1,4 +1,4 @@
-"""Stand-ins for the two Chatterbox servers: programs of their own on real sockets, written from what was read.
+"""Two Chatterbox servers to stand in: programs of their own on real sockets, written from what was read.
 
 `--kind travisvn` (chatterbox-tts-api a5f46612): `/v1/status` tells `is_processing`, `/status` is the health
 body, `/audio/speech/long` answers with a job that goes on. `--kind devnen` (Chatterbox-TTS-Server 68213e75):
@@ -104,7 +104,7 @@ class ChatterboxStandin:
 
     def report(self) -> dict[str, Any]:
         """What came, and whether it speaks."""
-        with urllib.request.urlopen(self.url + "/_standin/seen", timeout=30) as answer:
+        with urllib.request.urlopen(self.url + "/_standin/seen", timeout=30) as answer:  # noqa: S310
             found: dict[str, Any] = json.load(answer)
         return found
 

@@ -29,6 +29,7 @@ class ComfyStandin:
         self.port = int(self._process.stdout.readline().split()[-1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.pid = self._process.pid
+        self.release = release
 
     def __enter__(self) -> Self:
         return self
