@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from vacancy_agent.upstreams.sighting import Sighting
 
 DEADLINE = Seconds(5.0)
+PATIENCE = Seconds(6.0)
+"""A look at a server that works lasts this long: its end is noticed as soon as the window is full."""
 IDENTITY_AGE = Seconds(5.0)
 """A look at all listening sockets costs milliseconds; one is good for this long."""
 
@@ -73,19 +75,20 @@ class LocalServer:
         return isinstance(found, NotFound) and found.nothing_listens
 
     async def look(self, not_before: Instant) -> Sighting:
-        """Watch the process tree for three seconds, from `not_before` at the earliest."""
+        """Watch the process tree until it is quiet, `PATIENCE` long, from `not_before` at the earliest."""
         await wait_until(self._clock, not_before)
         found = await self.find(fresh=True)
         return await self._watch(found) if isinstance(found, ProcessIdentity) else Unclear(_explain(found))
 
     async def _watch(self, process: ProcessIdentity) -> Sighting:
         samples: list[TreeSample] = []
+        until = self._clock.now() + PATIENCE
         while (sample := await self._sample(process)) is not None:
             samples.append(sample)
             match judge(samples):
                 case Quiet(began):
                     return Idle(began, "its processes are quiet")
-                case Busy(why):
+                case Busy(why) if sample.at >= until:
                     return Working(samples[0].at, why)
             await asyncio.sleep(STEP)
         return Unclear("its process ended, or cannot be looked at")
