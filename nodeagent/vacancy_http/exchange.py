@@ -21,7 +21,7 @@ from vacancy_http.exchange_base import (
 )
 from vacancy_http.exchange_short import ShortExchange
 from vacancy_http.faults import FAULT_OF_ENDING, Ending, ProtocolFault
-from vacancy_http.headers import request_head
+from vacancy_http.headers import head_prefix, request_head
 from vacancy_http.response_parser import WITH_LOCATION
 from vacancy_http.states import IllegalTransitionError
 from vacancy_http.tunnel import Tunnelled
@@ -106,14 +106,8 @@ class Exchange(ShortExchange, Tunnelled):
         self.whole = whole
         self.plain = whole is None and self.method != "HEAD"
         payload = body.small if isinstance(body, Body) and body.small is not None else body
-        self.request = request_head(
-            self.head,
-            target,
-            upstream.host_line,
-            drop=drop,
-            add=add,
-            length=None if payload is None else len(payload),
-        )
+        head_of = head_prefix if payload is not None else request_head
+        self.request = head_of(self.head, target, upstream.host_line, drop=drop, add=add)
         self.payload = payload
         self.upstream = upstream
         upstream.dispatch(self, self._client.wheel)

@@ -38,6 +38,7 @@ class ExchangeBase:
         status: what the client was sent; 0 for nothing yet.
         sent_to_upstream: bytes of the request may have reached the upstream.
         response_bytes: bytes of the response's body that were given to the client's transport.
+        request: the head that the upstream gets; where `payload` is not None up to the digits of its length.
         plain: the reply may go the short way of `plain_response`: it is to a request that was passed on.
         untold: the application need not hear of a plain reply with this Content-Type.
         whole: makes the answer of a reply that is read whole.

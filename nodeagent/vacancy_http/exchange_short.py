@@ -62,7 +62,7 @@ class ShortExchange(ExchangeBase):
             self._move(FORWARDED)
         self.plain = True
         self.untold = untold
-        self.request = b"%b%d\r\n\r\n" % (prefix, len(body))
+        self.request = prefix
         self.payload = body
         self.upstream = upstream
         x: Exchange = self  # type: ignore[assignment]  # there is no other kind
@@ -87,8 +87,11 @@ class ShortExchange(ExchangeBase):
             start = told.lines()
         self.status = head.status
         self.response_bytes = size = len(data)
-        line = b"" if client.keep and client.minor else client.connection_line()
-        client.transport.write(b"%bcontent-length: %d\r\n%b\r\n%b" % (start, size, line, data))
+        if client.keep and client.minor:
+            rest = b"content-length: %d\r\n\r\n" % size
+        else:
+            rest = b"content-length: %d\r\n%b\r\n" % (size, client.connection_line())
+        client.transport.write(b"".join((start, rest, data)))
         if self.tap is not None and data:
             self.tap(data)
             if not self.alive:

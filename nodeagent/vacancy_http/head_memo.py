@@ -40,27 +40,46 @@ def key_of(raw: bytes) -> tuple[bytes | None, bytes]:
     return raw[:at] + raw[end:], digits
 
 
-def around_digits(key: bytes | None, digits: bytes, raw: bytes) -> tuple[bytes, bytes]:
-    """What stands before and behind the `digits` of the head `raw`; nothing where it has no such line."""
+class Around:
+    """The bytes of a remembered head before and after the digits of its Content-Length.
+
+    Attributes:
+        before, after: these bytes.
+        start: where the digits begin.
+        size: length of `after`.
+        reach: up to where `after` can end.
+    """
+
+    __slots__ = ("after", "before", "reach", "size", "start")
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        self.before = before
+        self.after = after
+        self.start = len(before)
+        self.size = len(after)
+        self.reach = self.start + _MAX_DIGITS + self.size
+
+
+def around_digits(key: bytes | None, digits: bytes, raw: bytes) -> Around | None:
+    """What stands around the `digits` of the head `raw`; None where it has no such line, or is too long."""
     if key is None or not digits or len(key) > _MAX_BYTES:
-        return b"", b""
+        return None
     at = raw.find(_USUAL)
     at = (raw.find(_LOWER) if at < 0 else at) + len(_USUAL)
-    return raw[:at], raw[at + len(digits) :]
+    return Around(raw[:at], raw[at + len(digits) :])
 
 
-def whole_body(data: bytes, before: bytes, after: bytes) -> bytes | None:
-    """The body in `data`, where `data` is one message, whole and nothing else, with a remembered head.
+def whole_body(data: bytes, around: Around) -> bytes | None:
+    """The body in `data`, where `data` is one message, whole and nothing else, with this remembered head.
 
-    That head has `before` and `after` around the digits of its Content-Length; both may be empty, which is no
-    head. None: it is something else, or more, or less. The digits are compared with how the number of bytes
-    that follow is written, so no other spelling of it, and no other number, passes.
+    None: it is something else, or more, or less. The digits are compared with how the number of bytes that
+    follow is written, so no other spelling of it, and no other number, passes.
     """
-    start = len(before)
-    end = data.find(after, start, start + _MAX_DIGITS + len(after))
-    if end < 0 or not data.startswith(before):
+    start = around.start
+    end = data.find(around.after, start, around.reach)
+    if end < 0 or not data.startswith(around.before):
         return None
-    body = data[end + len(after) :]
+    body = data[end + around.size :]
     return body if data[start:end] == b"%d" % len(body) else None
 
 

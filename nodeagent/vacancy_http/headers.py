@@ -42,9 +42,8 @@ def request_head(
     *,
     drop: frozenset[bytes],
     add: Sequence[Field],
-    length: int | None,
 ) -> bytes:
-    """The head that an upstream gets.
+    """The head that an upstream gets of a request without a body.
 
     Args:
         head: the client's.
@@ -52,10 +51,7 @@ def request_head(
         host_line: everything from the version to the end of the Host line.
         drop: names, lower-cased, that the application takes out.
         add: fields that the application puts in.
-        length: bytes of the body; None for no body.
     """
-    if length is not None:
-        return b"%b%d\r\n\r\n" % (head_prefix(head, target, host_line, drop=drop, add=add), length)
     lines = _all_lines(head, drop, add)
     ending = b"content-length: 0\r\n\r\n" if head.method in _SENT_WITHOUT_BODY else b"\r\n"
     return b"%b %b%b%b%b" % (head.method.encode(), target, host_line, lines, ending)
@@ -64,7 +60,7 @@ def request_head(
 def head_prefix(
     head: RequestHead, target: bytes, host_line: bytes, *, drop: frozenset[bytes], add: Sequence[Field]
 ) -> bytes:
-    """The head of a request with a body, up to the digits of its length; see `request_head`."""
+    """The head of a request with a body, up to the digits of its length; arguments as above."""
     lines = _all_lines(head, drop, add)
     return b"%b %b%b%bcontent-length: " % (head.method.encode(), target, host_line, lines)
 

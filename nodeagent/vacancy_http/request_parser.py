@@ -13,7 +13,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.head_check import REQUEST_HEAD, request_framing, why_malformed
-from vacancy_http.head_memo import around_digits, key_of, remember
+from vacancy_http.head_memo import Around, around_digits, key_of, remember
 
 _SLASH = 0x2F
 
@@ -33,13 +33,11 @@ class RequestHead:
         expects_continue: it waits for a 100 before it sends the body.
         lines: the fields as they go on, by what the application drops (`headers.py`).
         note: the application's own slot, kept as long as the head is remembered.
-        before, after: the head's bytes around the digits of its Content-Length; empty where it has none, or
-            is not remembered.
+        around: its bytes around the digits of its Content-Length, where it has any and is remembered.
     """
 
     __slots__ = (
-        "after",
-        "before",
+        "around",
         "chunked",
         "content_length",
         "expects_continue",
@@ -70,7 +68,7 @@ class RequestHead:
         self.headers: list[tuple[bytes, bytes]] = []
         self.lines: dict[frozenset[bytes], bytes] = {}
         self.note: Any = None
-        self.before = self.after = b""
+        self.around: Around | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools."""
@@ -91,7 +89,7 @@ def read_request_head(
         if known is not None:
             return known, digits
     head = parse_request_head(raw, max_headers)
-    head.before, head.after = around_digits(key, digits, raw)
+    head.around = around_digits(key, digits, raw)
     remember(memo, key, head)
     return head, digits
 

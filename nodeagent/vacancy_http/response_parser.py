@@ -8,7 +8,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from vacancy_http.faults import MalformedError
 from vacancy_http.head_check import RESPONSE_HEAD, response_framing
-from vacancy_http.head_memo import around_digits, key_of, remember
+from vacancy_http.head_memo import Around, around_digits, key_of, remember
 from vacancy_http.headers import end_to_end, field_lines
 from vacancy_http.reply import ResponseHead
 from vacancy_http.request_parser import connection_tokens, join_repeated
@@ -26,25 +26,24 @@ class ParsedResponse(ResponseHead):
         chunked: the body is chunked.
         keep_alive: the upstream takes another request on this connection.
         start: the head as it goes on, without framing; of a head that is remembered.
-        before, after: the head's bytes around the digits of its Content-Length, where it is remembered and a
-            reply with it is plain: not bodiless, no redirect, and the connection stays; else empty.
+        around: the head's bytes around the digits of its Content-Length, where it is remembered and a reply
+            with it is plain: not bodiless, no redirect, and the connection stays.
         source: the remembered head that this one is a copy of.
     """
 
-    __slots__ = ("after", "before", "chunked", "keep_alive", "length", "source", "start")
+    __slots__ = ("around", "chunked", "keep_alive", "length", "source", "start")
 
     length: int | None
     chunked: bool
     keep_alive: bool
-    before: bytes
-    after: bytes
+    around: Around | None
     start: bytes
     source: ParsedResponse
 
     def __init__(self) -> None:
         self.common = []
         self.own = None
-        self.before = self.after = b""
+        self.around = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools."""
@@ -93,7 +92,7 @@ def parse_response_head(raw: bytes, method: str, memo: dict[bytes, ParsedRespons
     if known is None:
         known = _parse(raw)
         if known.is_plain():
-            known.before, known.after = around_digits(key, digits, raw)
+            known.around = around_digits(key, digits, raw)
         remember(memo, key, known)
     head = ParsedResponse.like(known)
     if digits:

@@ -23,6 +23,7 @@ from vacancy_http.tunnel_client import TunnelClient
 from vacancy_http.wheel import NEVER
 
 if TYPE_CHECKING:
+    from vacancy_http.head_memo import Around
     from vacancy_http.request_parser import RequestHead
     from vacancy_http.server import Listener
 
@@ -36,27 +37,29 @@ _CLOSE_LINE = b"connection: close\r\n"
 class ServerConnection(TunnelClient):
     """One connection of a client."""
 
-    __slots__ = ("_counters", "_heads", "_known", "_pumping", "_served")
+    __slots__ = ("_around", "_counters", "_heads", "_known", "_pumping", "_served")
+
+    _known: RequestHead  # of the request before
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
         self._heads = listener.heads
         self._counters = listener.counters
-        self._known: RequestHead | None = None  # of the request before: this client's next is most likely so
+        self._around: Around | None = None  # of the request before: this client's next is most likely so
         self._served = False
         self._pumping = False
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a client."""
         state = self.state
-        known = self._known
-        if known is not None and state is IDLE and not self._buffer and not self.stalled:
-            body = whole_body(data, known.before, known.after)
+        around = self._around
+        if around is not None and state is IDLE and not self._buffer and not self.stalled:
+            body = whole_body(data, around)
             if body is not None and len(body) <= self._limits.max_body_bytes:
                 # As `_begin`; `keep` and `minor` are still those of the request before, which had this head.
                 self.deadline = NEVER
                 self.state = REPLY
-                self.exchange = x = Exchange(self, known, len(body), body)
+                self.exchange = x = Exchange(self, self._known, len(body), body)
                 self._counters.requests += 1
                 self.app.head_received(x)
                 return
@@ -119,8 +122,8 @@ class ServerConnection(TunnelClient):
                     raise self._too_long()
                 head, digits = read_request_head(self._heads, data[: end + 4], self._limits.max_headers)
                 self._buffer = data[end + 4 :]
-                short = head.before and not head.expects_continue
-                self._known = head if short and end + _DIGITS <= self._limits.max_head_bytes else None
+                short = not head.expects_continue and end + _DIGITS <= self._limits.max_head_bytes
+                self._known, self._around = head, head.around if short else None
                 self._begin(head, int(digits) if digits else head.content_length)
         except MalformedError as error:
             self._refuse(error)

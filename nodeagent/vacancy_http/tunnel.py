@@ -73,7 +73,7 @@ class Tunnelled(ExchangeBase):
         self._move(FORWARDED)
         self.whole = None
         self.request = request_head(
-            self.head, target, upstream.host_line, drop=drop, add=(*add, *SWITCH), length=None
+            self.head, target, upstream.host_line, drop=drop, add=(*add, *SWITCH)
         )
         self.upstream = upstream
         link = TunnelLink(upstream, cast("Exchange", self), client, self.head.fields[b"sec-websocket-key"])

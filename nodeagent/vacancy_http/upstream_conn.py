@@ -151,7 +151,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Bytes of the response, or bytes that nobody asked for."""
         head = self._upstream.plain
         if head is not None and self.state is HEAD and not self._received:
-            body = whole_body(data, head.before, head.after)
+            body = None if head.around is None else whole_body(data, head.around)
             if body is not None and self._plain(head, body):
                 return
         try:
@@ -199,11 +199,12 @@ class UpstreamConnection(asyncio.Protocol):
         payload = x.payload
         if payload is None:
             self.transport.write(x.request)
-        elif len(payload) <= _JOINED:
-            self.transport.write(x.request + (payload if isinstance(payload, bytes) else payload.bytes))
+        elif (size := len(payload)) <= _JOINED:
+            data = payload if isinstance(payload, bytes) else payload.bytes
+            self.transport.write(b"".join((x.request, b"%d" % size, _HEAD_END, data)))
         else:
             x.plain = False  # a reply may come before all of it was sent
-            self.transport.write(x.request)
+            self.transport.write(b"%b%d\r\n\r\n" % (x.request, size))
             self._view = memoryview(payload) if isinstance(payload, bytes) else payload.view()
             self._position = 0
             self._send_slice()
@@ -262,7 +263,7 @@ class UpstreamConnection(asyncio.Protocol):
                 return
             raw = data[: end + 4]
             head = parse_response_head(raw, x.method, self._upstream.heads)
-            if head.source.before:
+            if head.source.around is not None:
                 self._upstream.plain = head.source
             data = data[end + 4 :]
             if head.status >= _OK:

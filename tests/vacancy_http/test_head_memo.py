@@ -11,7 +11,7 @@ from standins.http_corpus import cases
 from standins.http_engine import GET, OK, Rig
 from vacancy_http import ListenerLimits, Reply
 from vacancy_http.faults import MalformedError
-from vacancy_http.head_memo import around_digits, key_of, remember, whole_body
+from vacancy_http.head_memo import Around, around_digits, key_of, remember, whole_body
 from vacancy_http.request_parser import RequestHead, parse_request_head, read_request_head
 
 if TYPE_CHECKING:
@@ -145,8 +145,11 @@ AROUND = (START + b"Content-Length: ", b"\r\nX-A: b\r\n\r\n")
 def test_a_whole_message_is_recognized(body: bytes) -> None:
     before, after = AROUND
     data = before + b"%d" % len(body) + after + body
-    assert whole_body(data, before, after) == body
-    assert around_digits(*key_of(data[: len(data) - len(body)]), data[: len(data) - len(body)]) == AROUND
+    head = data[: len(data) - len(body)]
+    around = around_digits(*key_of(head), head)
+    assert around is not None
+    assert (around.before, around.after) == AROUND
+    assert whole_body(data, around) == body
 
 
 @pytest.mark.parametrize(
@@ -173,12 +176,12 @@ def test_a_whole_message_is_recognized(body: bytes) -> None:
     ],
 )
 def test_anything_else_is_not(data: bytes) -> None:
-    assert whole_body(data, *AROUND) is None
+    assert whole_body(data, Around(*AROUND)) is None
 
 
 def test_a_head_without_plain_digits_has_no_sides() -> None:
     for raw in (START + b"\r\n", START + b"Content-Length: 5,5\r\n\r\n", START + b"x" * 3000 + AROUND[1]):
-        assert around_digits(*key_of(raw), raw) == (b"", b"")
+        assert around_digits(*key_of(raw), raw) is None
 
 
 REPLIES = (

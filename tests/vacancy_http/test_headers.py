@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standins.http_engine import GET, Rig
-from vacancy_http.headers import end_to_end, field_lines, request_head
+from vacancy_http.headers import end_to_end, field_lines, head_prefix, request_head
 from vacancy_http.request_parser import RequestHead, parse_request_head
 
 HOP = [
@@ -67,15 +67,15 @@ def test_the_application_drops_and_adds() -> None:
         b"POST /y HTTP/1.1\r\nhost: u\r\naccept: */*\r\nauthorization: own\r\ncontent-length: 3\r\n\r\n"
     )
     for _ in range(2):
-        assert request_head(client, b"/y", host_line, drop=drop, add=add, length=3) == expected
-    kept = request_head(client, b"/y", host_line, drop=frozenset(), add=(), length=3)
+        assert head_prefix(client, b"/y", host_line, drop=drop, add=add) + b"3\r\n\r\n" == expected
+    kept = head_prefix(client, b"/y", host_line, drop=frozenset(), add=())
     assert b"authorization: secret" in kept
 
 
 def test_what_is_kept_for_one_head_is_bounded() -> None:
     client = a_head()
     for number in range(100):
-        request_head(client, b"/", b"", drop=frozenset({b"%d" % number}), add=(), length=None)
+        request_head(client, b"/", b"", drop=frozenset({b"%d" % number}), add=())
     assert len(client.lines) <= 8
 
 
@@ -83,7 +83,7 @@ def test_what_is_kept_for_one_head_is_bounded() -> None:
     ("method", "told"), [(b"POST", True), (b"PUT", True), (b"GET", False), (b"DELETE", False)]
 )
 def test_no_body_is_told_where_one_would_be_expected(method: bytes, told: bool) -> None:
-    head = request_head(a_head(method), b"/", b" HTTP/1.1\r\n", drop=frozenset(), add=(), length=None)
+    head = request_head(a_head(method), b"/", b" HTTP/1.1\r\n", drop=frozenset(), add=())
     assert (b"content-length: 0" in head) is told
 
 
