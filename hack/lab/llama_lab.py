@@ -58,6 +58,8 @@ class LabOptions:
     slots_endpoint: bool = True
     api_key: str | None = None
     sleep_idle_seconds: int = -1
+    embedding: bool = False
+    """It answers /v1/embeddings; without, that is 501."""
     alias: str = "lab"
     port: int = 0
     """0: a free one. A fixed port serves for restarts at the same address."""
@@ -179,6 +181,9 @@ def _serve(port: int, model: str, options: LabOptions) -> None:
     params.endpoint_metrics = options.metrics
     params.endpoint_slots = options.slots_endpoint
     params.sleep_idle_seconds = options.sleep_idle_seconds
+    params.embedding = options.embedding
+    if options.embedding:
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.api_keys = [options.api_key] if options.api_key else []
     params.warmup = False
     params.ui = False
