@@ -174,6 +174,9 @@ class Tracks:
         tracked.partition.free(tracked.slot)
         host.sampler.soon(moved.idle)
         self._count(tracked, now)
+        models = host.models.get(tracked.upstream)
+        if models is not None:
+            models.watched.soon()
         host.reclaiming.job_ended(tracked.upstream, job, now)
 
     def _hold(self, job: JobId, why: str) -> None:
