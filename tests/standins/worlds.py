@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from standins.hosts import NOON, START, cpu, host, memory, resource, seen, upstream
+from standins.worlds_held import Held, Judged, judge, show
 from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.facts import (
     Evidence,
@@ -23,14 +24,16 @@ from vacancy_agent.core.facts import (
     Unknown,
     WallTime,
 )
+from vacancy_agent.core.gate import Ask
 from vacancy_agent.core.lending import LocalPause
-from vacancy_agent.core.settings import Footprint, LendingSettings, OwnerScope, ResourceType
+from vacancy_agent.core.settings import Dialect, Footprint, LendingSettings, OwnerScope, ResourceType
 from vacancy_agent.core.shown import SlotsShown
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
     from vacancy_agent.core.settings import HostSettings
 
+GPU = {ResourceType.NVIDIA, ResourceType.AMD}
 AGES = [0.0, 3.9, 4.0, 4.1, 14.0, 15.0, 15.1, 60.0]
 FREES = [0, 499, 500, 501, 8000, 20_000]
 MODELS = [None, "small", "large", "unlisted"]
@@ -73,6 +76,8 @@ class World:
     model: str | None
     prior: dict[str, MiB] | None
     now: float = START + 1000
+    held: Held | None = None
+    """What the upstream shows, where it is more than the slots of `residency`."""
 
 
 ago = st.none() | st.sampled_from(AGES)
@@ -158,6 +163,7 @@ def settings_of(world: World) -> HostSettings:
     ]
     up = upstream(
         requires=world.requires,
+        dialect=Dialect.LLAMACPP if world.held is None else world.held.dialect,
         owner_scope=world.scope,
         default_footprint=_footprint(world.footprints[None]),
         footprints={name: _footprint(size) for name, size in world.footprints.items() if name is not None},
@@ -182,7 +188,9 @@ def board_of(world: World) -> Board:
     if world.local is not None:
         until = None if isinstance(world.local, str) else WallTime(NOON + world.local)
         board.set_local_pause(LocalPause(until))
-    if world.residency is not None:
+    if world.held is not None:
+        show(board, world.held, world.now)
+    elif world.residency is not None:
         kind, age, idle = world.residency
         at = Instant(world.now - age)
         readings = {
@@ -289,35 +297,41 @@ def _card_oracles(world: World) -> list[Answer]:
     return answers
 
 
-def credit_oracle(world: World) -> bool:
-    if world.residency is None:
-        return False
-    kind, age, idle = world.residency
-    newest = [world.cards[name].ended for name in world.requires] + [
-        world.cards[name].let_go for name in world.requires
-    ]
-    return kind == "ready" and idle and age <= 4.0 and all(when is None or when > age for when in newest)
+def ask_of(world: World) -> Ask:
+    """What the request of this host asks."""
+    return Ask("llm", world.model, world.prior, None if world.held is None else world.held.ask)
+
+
+def _held_oracle(world: World) -> Judged:
+    held = world.held
+    if held is None:
+        kind, age, idle = world.residency or (None, 0.0, True)
+        held = Held(Dialect.LLAMACPP, kind, age, idle)
+    on_route = [world.cards[name] for name in world.requires]
+    gpus = [name for name in world.requires if world.cards[name].kind in GPU]
+    return judge(held, world.model, gpus, [ago for card in on_route for ago in (card.ended, card.let_go)])
 
 
 def _footprint_oracle(world: World) -> Answer:
     key = world.model if world.model in world.footprints else None
     full, resident = world.footprints[key]
-    credited = credit_oracle(world)
+    held = _held_oracle(world)
+    again = {"again": held.only_old}
+    if held.off_card is not None:
+        where = {"resource": held.off_card, "model": world.model}
+        return Reason.UPSTREAM_NOT_ON_GPU, 30, 6, where | again
     for name in world.requires:
         card = world.cards[name]
         if card.kind is ResourceType.CPU:
             continue
-        if credited:
+        if held.credited:
             need = min(resident, full)
         else:
             need = full
             if world.prior and world.prior.get(name, 0) > need:
                 need = world.prior[name]
-        if card.free < need:
-            return (
-                Reason.INSUFFICIENT_CAPACITY,
-                30,
-                6,
-                {"resource": name, "freeMiB": card.free, "needMiB": need},
-            )
-    return None, 0, 0, {"credited": credited}
+        free = card.free + (held.added if card.kind in GPU else 0)
+        if free < need:
+            numbers = {"resource": name, "freeMiB": free, "needMiB": need}
+            return Reason.INSUFFICIENT_CAPACITY, 30, 6, numbers | again
+    return None, 0, 0, {"credited": held.credited}
