@@ -35,19 +35,24 @@ class FakeClock:
 
 
 class AheadClock(SystemClock):
-    """The machine's clocks, put on by a test: it can let a day pass in an instant, awake."""
+    """The machine's clocks, put on by a test: it can let a day pass in an instant, awake or asleep."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
+        self._slept = 0.0
 
     def now(self) -> Instant:
-        return Instant(super().now() + self._ahead)
+        return Instant(super().now() + self._ahead + self._slept)
 
     def awake(self) -> Seconds:
         return Seconds(super().awake() + self._ahead)
 
     def wall(self) -> WallTime:
-        return WallTime(super().wall() + self._ahead)
+        return WallTime(super().wall() + self._ahead + self._slept)
 
     def advance(self, seconds: float) -> None:
         self._ahead += seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes while the machine sleeps."""
+        self._slept += seconds

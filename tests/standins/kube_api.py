@@ -53,6 +53,8 @@ class KubeApi:
         self._version = 100
         self._news = asyncio.Event()
         self._runner: web.AppRunner | None = None
+        self._open: list[object] = []
+        self._half_open: list[object] = []
 
     @property
     def url(self) -> str:
@@ -111,6 +113,10 @@ class KubeApi:
 
     _compacted = 0
 
+    def half_open(self) -> None:
+        """Nothing comes through the connections there are, as after a sleep; new ones are as good as ever."""
+        self._half_open = list(self._open)
+
     # How it answers.
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -123,8 +129,9 @@ class KubeApi:
             request.headers.get("Authorization", "").removeprefix("Bearer "),
         )
         self.asked.append(asked)
-        if self.hanging:
+        if self.hanging or request.transport in self._half_open:
             await asyncio.sleep(3600)
+        self._open.append(request.transport)
         refusal = self.refuse(asked)
         if refusal is not None:
             return refusal
@@ -168,7 +175,8 @@ class KubeApi:
                         if version > after and (where, what) == (collection, name):
                             after = version
                             event = {"type": kind, "object": found["object"]}
-                            await answer.write(json.dumps(event).encode() + b"\n")
+                            if request.transport not in self._half_open:
+                                await answer.write(json.dumps(event).encode() + b"\n")
                     await self._news.wait()
         except (TimeoutError, ConnectionError):
             pass

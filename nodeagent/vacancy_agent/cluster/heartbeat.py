@@ -7,6 +7,7 @@ outage, and what it finds wakes the others.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -37,13 +38,21 @@ class Heartbeat:
         self._identity = identity
         self._clock = clock
         self._holder = f"{identity.name}-{secrets.token_hex(4)}"
+        self._wanted = asyncio.Event()
 
     async def run(self) -> None:
         """Renew until cancelled."""
         while True:
             started = self._clock.now()
+            self._wanted.clear()
             wait = await self._beat()
-            await asyncio.sleep(max(1.0, wait - (self._clock.now() - started)))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(1.0, wait - (self._clock.now() - started))):
+                    await self._wanted.wait()
+
+    def soon(self) -> None:
+        """Renew at once: the machine slept, and its lease may have run out."""
+        self._wanted.set()
 
     async def _beat(self) -> float:
         """Renew once; returns the seconds from its start to the next."""

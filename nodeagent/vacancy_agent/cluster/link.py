@@ -105,6 +105,10 @@ class Link:
         finally:
             self._open.discard(limit)
 
+    def connect_anew(self) -> None:
+        """Whatever is open may be dead without a word: end the watches, and let nobody wait any longer."""
+        self._wake()
+
     def _wake(self) -> None:
         self._back.set()
         self._back = asyncio.Event()

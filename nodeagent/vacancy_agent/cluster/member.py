@@ -60,6 +60,7 @@ class Member:
         self._blind = False
         """We may not look at the LendingHost: then its status is written unseen."""
         self._heartbeat = Heartbeat(self._api, self._link, identity, clock)
+        self._slept = asyncio.Event()
 
     async def run(self) -> None:
         """Be a member until cancelled."""
@@ -77,12 +78,26 @@ class Member:
                 group.create_task(self._feed.run())
                 group.create_task(self._reporter.run())
                 group.create_task(self._renewal.run())
+                group.create_task(self._connect_anew())
         finally:
             await self._api.close()
 
     def nudge(self) -> None:
         """A condition of the agent changed."""
         self._reporter.nudge()
+
+    def woke(self) -> None:
+        """The machine slept: whatever was connected may be dead without a word."""
+        self._slept.set()
+
+    async def _connect_anew(self) -> None:
+        """After each sleep close every connection and show a sign of life, which wakes all who wait."""
+        while True:
+            await self._slept.wait()
+            self._slept.clear()
+            await self._api.close()
+            self._link.connect_anew()  # closing does not wake those who read
+            self._heartbeat.soon()
 
     async def _config_seen(self, found: Document | None) -> None:
         await self._feed.config_seen(found)

@@ -71,6 +71,19 @@ async def test_a_server_that_asks_for_time_gets_it(tmp_path: Path):
     assert len(api.beats) == 1
 
 
+@pytest.mark.looptime
+async def test_one_that_is_wanted_comes_at_once(tmp_path: Path):
+    api, clock = Api(), LoopClock()
+    link = Link(clock, lambda *_, **__: None)
+    heart = Heartbeat(api, link, who(tmp_path), clock)  # type: ignore[arg-type]
+    loop = asyncio.get_running_loop()
+    running = loop.create_task(heart.run())
+    loop.call_later(3.0, heart.soon)
+    await asyncio.sleep(4.0)
+    running.cancel()
+    assert api.beats == [0.0, 3.0]
+
+
 def test_the_lease_says_who_for_how_long_and_since_when(tmp_path: Path):
     made = lease(who(tmp_path), "box-1", WallTime(1_772_366_400.25))
     assert made["metadata"] == {"namespace": "lending", "name": "lh-box"}

@@ -75,6 +75,21 @@ async def test_an_open_watch_is_ended_after_the_return(log: Log):
     assert loop.time() <= 5.0 + SPREAD_S
 
 
+@pytest.mark.looptime
+async def test_after_a_sleep_open_watches_end_and_nobody_rests_any_longer(log: Log):
+    link = Link(LoopClock(), log)
+    loop = asyncio.get_running_loop()
+    loop.call_later(5.0, link.connect_anew)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(link.rest(1000.0))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1000.0) as limit:
+                with link.watching(limit):
+                    await asyncio.sleep(2000.0)
+    assert limit.expired()
+    assert loop.time() <= 5.0 + SPREAD_S
+
+
 def test_delays_grow_to_a_bound_and_start_anew():
     delays = Delays(20.0)
     waits = [delays.next() for _ in range(20)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +32,7 @@ class Agent:
 
     document = None
     free = 8000
+    member: Member
 
     async def run_by(self, document: Any, text: str) -> list[str]:
         raise AssertionError(text)
@@ -69,6 +71,7 @@ async def agent(server: KubeApi, tmp_path: Path) -> AsyncIterator[Agent]:
     who = identity(tmp_path / "join", server.url)
     member = Member(agent, who, tmp_path / "secrets", SystemClock(), lambda *_, **__: None)
     running = asyncio.get_running_loop().create_task(member.run())
+    agent.member = member
     yield agent
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -90,3 +93,16 @@ async def test_the_clocks_difference_is_reported(server: KubeApi, agent: Agent):
     body = server.of("PATCH", "/status")[0].body
     assert body is not None
     assert body["status"]["agent"]["clockSkewSeconds"] == 0.0
+
+
+async def test_after_a_sleep_everything_is_connected_anew_at_once(server: KubeApi, agent: Agent):
+    """Half-open connections: without a word from us they would be waited for, one after the other."""
+    await until(lambda: server.of("PATCH", "/status") and len(server.of("GET", "/lendinghosts")) > 1)
+    server.half_open()
+    before = len(server.asked)
+    began = time.monotonic()
+    agent.member.woke()
+    await until(lambda: any(one.method == "PATCH" and LEASES in one.path for one in server.asked[before:]))
+    host(server, {"lending": False}, generation=2)
+    await until(lambda: [one for one in server.asked[before:] if "watch" in one.query], within=30)
+    assert time.monotonic() - began < 15, "30 s are allowed; a call on a dead connection takes 8"
