@@ -11,6 +11,7 @@ from vacancy_http.server_base import EVICTABLE, ClientConnection
 from vacancy_http.server_conn import ServerConnection
 from vacancy_http.socket_state import listens
 from vacancy_http.states import Connection
+from vacancy_http.tls_door import TlsDoor
 from vacancy_http.wheel import Wheel
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Listener:
         self.heads: dict[bytes, RequestHead] = {}
         self._host = host
         self._ssl = ssl
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsDoor | None = None
         self._connections: dict[ClientConnection, None] = {}
         self._drained: asyncio.Future[None] | None = None
 
@@ -87,15 +88,18 @@ class Listener:
         """
         loop = asyncio.get_running_loop()
         self.wheel = Wheel(loop)
-        timeout = None if self._ssl is None else self.limits.header_read_s
-        self._server = await loop.create_server(
-            lambda: ServerConnection(self),
-            self._host,
-            self.port,
-            backlog=_BACKLOG,
-            ssl=self._ssl,
-            ssl_handshake_timeout=timeout,
-        )
+        if self._ssl is None:
+            self._server = await loop.create_server(
+                lambda: ServerConnection(self), self._host, self.port, backlog=_BACKLOG
+            )
+        else:
+            door = TlsDoor(
+                lambda: ServerConnection(self),
+                self._ssl,
+                self.limits.header_read_s,
+                self._room_for_handshakes,
+            )
+            self._server = await door.open(self._host, self.port, _BACKLOG)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self, grace_s: float = 0.0) -> None:
@@ -112,6 +116,9 @@ class Listener:
             connection.cut()
         if self._server is not None:
             await self._server.wait_closed()
+
+    def _room_for_handshakes(self) -> int:
+        return self.limits.max_connections - len(self._connections)
 
     # What connections call.
 

@@ -2,8 +2,8 @@
 
 Connections are reused last in, first out: the busy few stay warm and the rest age out. Before one is used
 again its socket is polled (0.3 us): bytes or a FIN that lie there unread would otherwise be taken for the
-answer to the next request. A connection is opened by the one task the engine has; it lives until the
-connection is made, never as long as a request.
+answer to the next request. A connection is opened by a task; it lives until the connection is made, never as
+long as a request.
 """
 
 from __future__ import annotations
