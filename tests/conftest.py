@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
     "standins.fixtures_agents",
@@ -17,7 +17,7 @@ pytest_plugins = [
 ]
 
 # How long one example takes says how busy the machine is, not whether the code is right.
-settings.register_profile("unhurried", deadline=None)
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
 # looptime asks the policy for a loop in tests that have none; the policy of Python < 3.12 then makes one that

@@ -53,7 +53,7 @@ prompted = st.builds(
     confirmed=st.booleans(),
     model=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=(MODEL_BYTES - PROMPT_BYTES) // 4),
 )
-slot_contents = st.lists(st.none() | records, min_size=CAPACITY, max_size=CAPACITY)
+slot_contents = st.lists(st.none() | records | prompted, min_size=CAPACITY, max_size=CAPACITY)
 
 
 def record(job: int = 7) -> HoldRecord:

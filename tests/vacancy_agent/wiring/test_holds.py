@@ -14,6 +14,7 @@ from vacancy_agent.core.job import Job, JobId, Phase, ReleasedBy
 from vacancy_agent.core.ledger import Ledger
 from vacancy_agent.core.settings import Dialect, ResourceType, Target
 from vacancy_agent.proxy.host import HeldSlot
+from vacancy_agent.proxy.prompts import PromptIds
 from vacancy_agent.store.journal import HoldJournal, PartitionSpec
 from vacancy_agent.store.state import StateDir
 from vacancy_agent.upstreams.proofs import Ended
@@ -56,6 +57,8 @@ class Rig:
             ledger=self.ledger,
             held_slots={},
             requests={},
+            tracked={},
+            prompt_ids=PromptIds(),
             sampler=SimpleNamespace(soon=lambda names: self.sampled.append(tuple(names))),
             tell=lambda event, **facts: self.told.append((event, facts)),
         )
