@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from vacancy_agent.core.shown import Shown
     from vacancy_agent.upstreams.holdings import Holdings
 
+APART = 0.25
+"""Seconds between two looks that follow the ends of jobs: many short ones must not be many looks."""
 IDLE_EVERY = 10.0
 """Seconds between two looks at a server on which nobody works."""
 
@@ -59,9 +61,10 @@ class HoldingsWatch:
         await self._loop.run()
 
     def soon(self) -> None:
-        """What it holds has changed: look."""
-        self._asked = True
-        self._loop.request()
+        """What it holds may have changed: look, unless that was done a moment ago; whoever needs it asks."""
+        if self._looked_at is None or self._clock.now() - self._looked_at >= APART:
+            self._asked = True
+            self._loop.request()
 
     async def fresh(self, within: Seconds) -> None:
         """Wait for a look that begins after this call, `within` seconds at most."""

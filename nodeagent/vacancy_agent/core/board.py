@@ -86,6 +86,8 @@ class Board:
         """By resource; one that is missing has nothing to show beyond its state."""
         self.unseen_gpu_work: set[str] = set()
         """Upstreams whose work ran while no process of their tree used a GPU."""
+        self.served_load: dict[tuple[str, str], Ready[Percent]] = {}
+        """By resource and upstream, what the upstream's own processes used of a GPU when it was last seen."""
         self.residency: dict[str, Reading[Shown]] = {}
         self.priors = Priors()
         """What models took from free memory so far."""
@@ -172,6 +174,11 @@ class Board:
             self.version += 1
             self.pressure[resource] = state
 
+    def gpu_use(self, upstream: str, now: Instant, within: Seconds) -> Percent | None:
+        """Load of the upstream's processes on a GPU by readings of the last seconds; None: it is not told."""
+        loads = [one for (_, name), one in self.served_load.items() if name == upstream]
+        return max((one.value for one in loads if now - one.at <= within), default=None)
+
     def set_residency(self, upstream: str, reading: Reading[Shown]) -> None:
         """Write what an upstream showed of its resident model; leave it out where it cannot show any."""
         self.version += 1
@@ -252,6 +259,11 @@ class Board:
         self._work.discard(resource)
         self._ended[resource] = now
         self.unread.add(resource)
+
+    @property
+    def awake_since(self) -> Instant:
+        """When the machine last woke; minus infinity: it did not sleep."""
+        return self._valid_from
 
     def let_go(self, resources: Iterable[str], now: Instant) -> None:
         """An upstream was asked to unload: what it showed before proves nothing any more."""

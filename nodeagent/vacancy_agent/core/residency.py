@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from vacancy_agent.core.facts import MiB, Ready
+from vacancy_agent.core.facts import MiB, Ready, Stale, Unknown
 from vacancy_agent.core.settings import Dialect, ResourceType
 from vacancy_agent.core.shown import ModelsShown, PoolShown, SlotsShown
 
@@ -66,14 +66,19 @@ def off_gpu(board: Board, upstream: UpstreamSettings, ask: Ask, now: Instant) ->
     """The first card on the route that a listed model is not wholly on, and whether the list is too old.
 
     A list that is old says so all the same until the model would have gone: a request would run on the
-    processor. Whoever refuses for it looks once more.
+    processor. Of a model listed before the machine slept it is not known: a card may be lost by that.
+    Whoever refuses for either looks once more.
     """
     reading = board.residency.get(upstream.name)
-    if not isinstance(reading, Ready) or not isinstance(reading.value, ModelsShown):
+    if reading is None or isinstance(reading, Unknown) or not isinstance(reading.value, ModelsShown):
         return None
     card = next((name for name in upstream.requires if board.settings.resources[name].type in GPU), None)
-    rows = reading.value.named(ask.model)
-    if card is None or all(row.on_gpu or (row.expires is not None and row.expires <= now) for row in rows):
+    rows = [row for row in reading.value.named(ask.model) if row.expires is None or row.expires > now]
+    if card is None or not rows:
+        return None
+    if isinstance(reading, Stale):
+        return (card, True) if reading.at < board.awake_since else None
+    if all(row.on_gpu for row in rows):
         return None
     return card, _outdated(board, upstream, reading.at, now) is not None
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from standins.hosts import NOON, START, host, memory, resource, upstream, vacant
+from standins.hosts import NOON, START, host, memory, observe, resource, upstream, vacant
 from vacancy_agent.core.contexts import Kind
 from vacancy_agent.core.facts import Instant, MiB, Ready, Stale, Unknown
 from vacancy_agent.core.gate import Ask, decide
@@ -196,6 +196,19 @@ class TestOffTheCard:
     def test_not_once_the_model_would_have_gone_nor_for_another_one(self):
         assert self.refused(holding(listed(9, vram=0), free=20_000), 10) is None
         assert self.refused(holding(listed(vram=0), free=20_000), model="n:latest") is None
+
+    def test_a11_of_a_model_from_before_a_sleep_it_is_not_known(self):
+        """ollama/ollama#5464: after a resume the card is gone and the work runs on the processor."""
+        board = holding(listed(100), free=20_000)
+        board.resumed(at(5))
+        observe(board, START + 6)
+        refused = self.refused(board, 6)
+        assert refused is not None
+        assert refused.reason is Reason.UPSTREAM_NOT_ON_GPU
+        assert refused.needs_residency
+        assert self.refused(board, 6, model="n:latest") is None
+        board.set_residency("llm", Ready(ModelsShown((listed(100),)), at(6)))
+        assert self.refused(board, 6) is None
 
     def test_not_where_no_card_is_on_the_route_or_the_list_is_outdated(self):
         on_memory = upstream(dialect=Dialect.OLLAMA, requires=("ram",))
