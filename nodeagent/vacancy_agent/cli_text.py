@@ -21,6 +21,15 @@ SENTENCES = {
     "upstream_unavailable": "its server does not answer",
 }
 
+LOADS = {
+    "off": "not judged",
+    "suspended": "not judged while borrowed work runs",
+    "unknown": "not known",
+    "calibrating": "still being learned",
+    "engaged": "high",
+}
+"""States of pressure, where they are worth a line."""
+
 SWITCHED_BY = {
     "spec": "switched off in the manifest",
     "schedule": "outside the hours of its schedule",
@@ -56,6 +65,7 @@ def status(document: Document) -> str:
     columns = ("UPSTREAM", "DIALECT", "PORT", "LENDABLE", "REASON", "ACTIVE", "HELD")
     parts += ["", *_table(columns, map(_upstream_row, agent["upstreams"]))]
     parts += _credit_lines(document)
+    parts += _load_lines(document)
     parts += _server_lines(document)
     parts += _condition_lines(document["conditions"])
     return "\n".join(parts)
@@ -150,6 +160,25 @@ def _credit_lines(document: Document) -> list[str]:
     lines = [
         f"{name}: charged {credit['chargedMiB']} MiB for {credit['model'] or 'its model'} ({credit['why']})."
         for name, credit in applied.items()
+    ]
+    return ["", *lines] if lines else []
+
+
+def _load_lines(document: Document) -> list[str]:
+    """GPUs whose load keeps work away or is not judged, and servers whose load is not seen."""
+    agent, loads = document["agent"], document["owner"].get("loads", {})
+    lines = []
+    for resource in agent["resources"]:
+        state = (resource.get("pressure") or {}).get("state", "clear")
+        why = loads.get(resource["name"], {}).get("why")
+        if state != "clear" and (why or state != "off"):  # off by the manifest is no news
+            lines.append(
+                f"{resource['name']}: the owner's load is {LOADS[state]}{f' ({why})' if why else ''}."
+            )
+    lines += [
+        f"{upstream['name']}: its work runs, but no process of its server uses a GPU."
+        for upstream in agent["upstreams"]
+        if upstream.get("unseenGpuWork")
     ]
     return ["", *lines] if lines else []
 

@@ -64,6 +64,32 @@ def test_status_shows_every_part_and_only_conditions_that_are_not_true():
     assert "ConfigApplied" not in text
 
 
+@pytest.mark.parametrize(
+    ("state", "why", "line"),
+    [
+        ("clear", None, None),
+        ("off", None, None),
+        ("off", "Not Supported", "gpu: the owner's load is not judged (Not Supported)."),
+        ("engaged", None, "gpu: the owner's load is high."),
+        ("calibrating", "it is learned", "gpu: the owner's load is still being learned (it is learned)."),
+        ("suspended", None, "gpu: the owner's load is not judged while borrowed work runs."),
+    ],
+)
+def test_a_gpus_load_is_a_line_where_it_is_news(state: str, why: str | None, line: str | None):
+    loaded = copy.deepcopy(STATUS)
+    card = {"name": "gpu", "type": "nvidia", "state": "ready", "enabled": True, "pressure": {"state": state}}
+    loaded["agent"]["resources"].append(card)
+    loaded["owner"]["loads"] = {"gpu": {"percent": None, "why": why}}
+    said = [one for one in cli_text.status(loaded).splitlines() if "load is" in one]
+    assert said == ([] if line is None else [line])
+
+
+def test_work_that_is_not_seen_is_a_line():
+    unseen = copy.deepcopy(STATUS)
+    unseen["agent"]["upstreams"][0]["unseenGpuWork"] = True
+    assert "llama: its work runs, but no process of its server uses a GPU." in cli_text.status(unseen)
+
+
 def test_unmeasured_is_a_dash_not_a_zero():
     row = next(line for line in cli_text.status(STATUS).splitlines() if line.startswith("cpu"))
     assert "unknown: first reading" in row

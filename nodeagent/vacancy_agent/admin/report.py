@@ -108,6 +108,10 @@ def owner(agent: Running, now: Instant, wall: WallTime) -> Document:
         "presence": presence,
         "why": why,
         "sampleAges": _ages(board, now),
+        "loads": {
+            name: {"percent": view.load, "why": view.why or None}
+            for name, view in board.pressure_view.items()
+        },
         "work": [_work(job, now, wall) for job in agent.host.ledger.jobs()],
         "usageToday": [
             {

@@ -64,6 +64,10 @@ class Attributed:
         """The load of all users."""
         return busiest(user.engines for user in self.users)
 
+    def of(self, upstream: str) -> Percent:
+        """The load of an upstream's own processes."""
+        return busiest(user.engines for user in self.users if upstream in user.upstreams)
+
     @property
     def seen(self) -> frozenset[str]:
         """Upstreams of which a process has this GPU open."""

@@ -289,6 +289,7 @@ class Pressures:
         for name in sample.seen:
             self._unseen.pop(name, None)
             self._board.unseen_gpu_work.discard(name)
+            self._board.served_load[resource, name] = Ready(sample.of(name), sample.at)
         found = []
         for name in sorted((self._working_on(resource, around) & around.local) - sample.seen):
             self._unseen[name] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 from vacancy_agent.upstreams.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vacancy_agent.clock import Clock
     from vacancy_agent.core.settings import Target
     from vacancy_agent.upstreams.process import Serving
@@ -38,8 +41,17 @@ IDENTITY_AGE = Seconds(5.0)
 class LocalServer:
     """Who serves a target, and whether it is quiet."""
 
-    def __init__(self, target: Target, clock: Clock) -> None:
-        """Nothing is looked at before the first call."""
+    def __init__(
+        self, target: Target, clock: Clock, gpu_use: Callable[[], float | None] = lambda: None
+    ) -> None:
+        """Nothing is looked at before the first call.
+
+        Args:
+            target: of the upstream.
+            clock: for the times of samples.
+            gpu_use: percent of a GPU that its processes used a moment ago; None where that is not told.
+        """
+        self._gpu_use = gpu_use
         self._target = target
         self._clock = clock
         self._finder: Aside[Serving] = Aside(f"listener of port {target.port}")
@@ -95,9 +107,10 @@ class LocalServer:
 
     async def _sample(self, process: ProcessIdentity) -> TreeSample | None:
         try:
-            return await self._sampler.run(partial(sample_tree, process, self._clock.now()), DEADLINE)
+            sample = await self._sampler.run(partial(sample_tree, process, self._clock.now()), DEADLINE)
         except (StuckError, TimeoutError):
             return None
+        return None if sample is None else replace(sample, gpu=self._gpu_use())
 
 
 def _explain(found: NotLocal | NotFound | Relayed) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from vacancy_agent.core.facts import Instant
+from vacancy_agent.core.facts import Instant, Seconds
 from vacancy_agent.core.job import Hold, JobId, Moved, ReleasedBy
 from vacancy_agent.proxy.host import HeldSlot
 from vacancy_agent.proxy.prompts import Prompt
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from vacancy_agent.store.state import StateDir
     from vacancy_agent.upstreams.proofs import Ended
 
+GPU_USE_S = Seconds(3.0)
+"""How old a figure of a GPU may be to stand for now: a poll, and its own time."""
 CAUSES = {
     HoldCause.INTERRUPTED: "the agent ended while it ran",
     HoldCause.DAMAGED: "its entry in the hold journal is damaged",
@@ -100,7 +103,7 @@ class Holds:
             key = (settings.target, secret)
             if key not in self._servers:
                 client = ServerClient(session, settings.target, secret)
-                local = LocalServer(settings.target, clock)
+                local = LocalServer(settings.target, clock, partial(self._gpu_use, name))
                 self._servers[key] = _Server(
                     client, LlamaCpp(client, clock), OllamaLists(client, clock), ComfyUi(client), local
                 )
@@ -116,6 +119,9 @@ class Holds:
         for gone in self.locals.keys() - watched.keys():
             del self.locals[gone], self.clients[gone], self.lists[gone], self.comfys[gone], self.llamas[gone]
         self.keeper.configure(watched)
+
+    def _gpu_use(self, upstream: str) -> float | None:
+        return self._host.board.gpu_use(upstream, self._host.clock.now(), GPU_USE_S)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
         """Free a hold in ledger and journal; False: there is no such hold (any more)."""

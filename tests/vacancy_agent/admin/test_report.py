@@ -9,10 +9,20 @@ import pytest
 from standins.hosts import cpu, host, memory, resource, seen, upstream
 from standins.running import StillAgent
 from vacancy_agent.admin import report
-from vacancy_agent.core.board import Pressure
+from vacancy_agent.core.board import Pressure, PressureView
 from vacancy_agent.core.conditions import config_finding
 from vacancy_agent.core.effects import PublishPhase, ReclaimPhase
-from vacancy_agent.core.facts import Evidence, Instant, MemoryCapacity, MiB, Ready, Stale, Unknown, WallTime
+from vacancy_agent.core.facts import (
+    Evidence,
+    Instant,
+    MemoryCapacity,
+    MiB,
+    Percent,
+    Ready,
+    Stale,
+    Unknown,
+    WallTime,
+)
 from vacancy_agent.core.job import Job
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.settings import LendingSettings, OwnerScope, ResourceType
@@ -50,7 +60,9 @@ def assert_contract(agent: StillAgent) -> None:
     whole = document(agent)
     assert AgentStatus.model_validate(whole["agent"]).model_dump(by_alias=True) == whole["agent"]
     assert set(whole) == {"agent", "owner", "conditions", "debugUntil", "upstreams"}
-    assert set(whole["owner"]) == {"presence", "why", "sampleAges", "work", "usageToday", "vetoExempt"}
+    assert set(whole["owner"]) == {
+        *("presence", "why", "sampleAges", "loads", "work", "usageToday", "vetoExempt")
+    }
     for work in whole["owner"]["work"]:
         assert set(work) == {"id", "borrower", "upstream", "model", "phase", "since"}
     for used in whole["owner"]["usageToday"]:
@@ -95,6 +107,19 @@ def test_every_state_of_pressure_is_one_of_the_contract(state: Pressure):
     shown = one(document(agent)["agent"]["resources"], "gpu")["pressure"]
     assert shown["state"] == ("clear" if state is Pressure.BUILDING else state.value)
     assert (shown["thresholdPercent"], shown["calibratedMinutes"]) == (None, None)
+
+
+def test_the_owners_load_is_for_the_owner_and_its_threshold_for_all():
+    agent = an_agent()
+    view = PressureView("calibrating", Percent(11.5), 3.2, Percent(7.0), "still being learned")
+    agent.board.set_pressure("gpu", Pressure.CALIBRATING, view)
+    whole = document(agent)
+    assert one(whole["agent"]["resources"], "gpu")["pressure"] == {
+        "state": "calibrating",
+        "thresholdPercent": 11.5,
+        "calibratedMinutes": 3.2,
+    }
+    assert whole["owner"]["loads"] == {"gpu": {"percent": 7.0, "why": "still being learned"}}
 
 
 def test_pressure_is_a_matter_of_gpus():

@@ -6,7 +6,7 @@ import pytest
 
 from standins.hosts import NOON, START, host, memory, resource, seen, upstream, vacant
 from vacancy_agent.core.board import Board, Pressure
-from vacancy_agent.core.facts import Evidence, Instant, Ready, Seconds, Stale, Unknown, WallTime
+from vacancy_agent.core.facts import Evidence, Instant, Percent, Ready, Seconds, Stale, Unknown, WallTime
 from vacancy_agent.core.lending import By, LocalPause
 from vacancy_agent.core.settings import LendingSettings, OwnerSettings, PressureMode, PressureSettings
 from vacancy_agent.core.shown import SlotsShown
@@ -153,6 +153,16 @@ def test_work_makes_older_readings_unread() -> None:
     assert board.last_disturbance("gpu") == at(5)
     board.let_go(["gpu"], at(9))
     assert board.last_disturbance("gpu") == at(9)
+
+
+def test_what_an_upstream_uses_of_its_gpus_is_the_busiest_of_the_last_seconds() -> None:
+    board = Board(host())
+    assert board.gpu_use("llm", Instant(100.0), Seconds(3.0)) is None
+    board.served_load["gpu0", "llm"] = Ready(Percent(0.0), Instant(99.0))
+    board.served_load["gpu1", "llm"] = Ready(Percent(70.0), Instant(98.0))
+    board.served_load["gpu0", "other"] = Ready(Percent(99.0), Instant(100.0))
+    now = [board.gpu_use("llm", Instant(at), Seconds(3.0)) for at in (100.0, 101.5, 103.0)]
+    assert now == [70.0, 0.0, None]
 
 
 class TestNewSettings:

@@ -41,6 +41,12 @@ def test_what_serves_borrowed_work_is_not_the_owners() -> None:
     assert (one.owner, one.everything, one.seen) == (7.0, 97.0, {"llm"})
 
 
+def test_what_an_upstream_uses_itself() -> None:
+    both = GpuUser({"sm": 30.0}, frozenset({"llm", "aside"}))
+    one = sample(GpuUser({"sm": 20.0}, OURS), both, GpuUser({"sm": 40.0}))
+    assert (one.of("llm"), one.of("aside"), one.of("other")) == (50.0, 30.0, 0.0)
+
+
 def test_one_server_can_serve_several() -> None:
     assert sample(GpuUser({}, frozenset({"a", "b"})), GpuUser({}, OURS)).seen == {"a", "b", "llm"}
 

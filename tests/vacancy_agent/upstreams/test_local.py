@@ -62,6 +62,15 @@ async def test_an_idle_server_is_quiet_after_three_seconds(idle: Program):
 
 
 @pytest.mark.component
+async def test_a_server_that_uses_a_gpu_is_at_work_however_idle_its_processors_are(idle: Program):
+    target = Target("http", "127.0.0.1", idle.port)
+    busy = await LocalServer(target, SystemClock(), lambda: 40.0).look(Instant(0.0))
+    assert isinstance(busy, Working)
+    assert "GPU" in busy.why
+    assert isinstance(await LocalServer(target, SystemClock(), lambda: 0.0).look(Instant(0.0)), Idle)
+
+
+@pytest.mark.component
 async def test_a_server_whose_child_computes_is_at_work():
     program = Program("burns")
     try:
