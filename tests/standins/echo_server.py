@@ -32,9 +32,9 @@ class EchoServer:
         return f"http://127.0.0.1:{self.port}"
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
-        self.seen.append(request)
         socket = web.WebSocketResponse(protocols=("chat",), max_msg_size=64 << 20)
-        await socket.prepare(request)
+        await socket.prepare(request)  # 400 for what is no handshake
+        self.seen.append(request)
         self.open += 1
         try:
             async for message in socket:

@@ -250,61 +250,6 @@ class TestBytes:
         assert rig.app.seen[0].response_bytes == len(down)
 
 
-class TestPressure:
-    def test_of_a_client_that_takes_nothing_stops_the_upstream_then_ends_it(self) -> None:
-        rig = tunnel_rig(limits=ListenerLimits(write_stall_s=60))
-        client = opened(rig)
-        server = rig.link()
-        client.transport.clogged = True
-        server.send(b"x" * 70_000)
-        assert not server.transport.reading
-        client.transport.take(60_000)
-        assert server.transport.reading
-        server.send(b"x" * 70_000)
-        assert not server.transport.reading
-        rig.loop.advance(59)
-        assert rig.app.endings == []
-        rig.loop.advance(2)
-        assert rig.app.endings == [Ending.CLIENT_STALLED]
-        assert client.transport.aborted
-        assert server.transport.aborted
-
-    def test_of_an_upstream_that_takes_nothing_stops_the_client_then_ends_it(self) -> None:
-        rig = tunnel_rig(limits=ListenerLimits(write_stall_s=60))
-        client = opened(rig)
-        server = rig.link()
-        server.transport.clogged = True
-        client.send(b"x" * 70_000)
-        assert not client.transport.reading
-        rig.loop.advance(50)
-        server.transport.take(1)  # slow is not stalled
-        rig.loop.advance(50)
-        assert rig.app.endings == []
-        server.transport.take(60_000)
-        assert client.transport.reading
-        client.send(b"x" * 70_000)
-        rig.loop.advance(61)
-        assert rig.app.endings == [Ending.UPSTREAM_TIMEOUT]
-        assert client.transport.aborted
-        assert server.transport.aborted
-        assert rig.listener.counters.tunnels == 0
-
-    def test_is_known_of_before_it_opens(self) -> None:
-        rig = tunnel_rig()
-        client = rig.connect(handshake())
-        client.transport.clogged = True
-        rig.link().send(agreed() + b"x" * 70_000)
-        assert not rig.link().transport.reading
-
-    def test_by_early_bytes_is_pressure_too(self) -> None:
-        rig = tunnel_rig()
-        client = rig.connect(handshake() + b"x" * 70_000)
-        server = rig.link()
-        server.transport.clogged = True
-        server.send(agreed())
-        assert not client.transport.reading
-
-
 class TestEnds:
     def test_the_upstreams_close_is_the_clients_with_everything_that_came_before(self) -> None:
         rig = tunnel_rig()

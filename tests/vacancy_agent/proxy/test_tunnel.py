@@ -38,7 +38,7 @@ TABLE = RouteTable(
         ),
         Route(methods=(WEBSOCKET,), path="/logs", cls=RouteClass.MANAGEMENT),
         Route(methods=(WEBSOCKET,), path="/v1/realtime", cls=RouteClass.WORK, query=QueryRule.REFUSE),
-        Route(methods=(WEBSOCKET,), path="/work", cls=RouteClass.WORK),
+        Route(methods=(WEBSOCKET,), path="/gated", cls=RouteClass.WORK),
     ),
 )
 WORK = b"/v1/realtime"
