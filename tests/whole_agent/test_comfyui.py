@@ -158,6 +158,21 @@ async def test_an_id_that_was_used_is_exchanged_also_in_a_large_body(
         assert len(entry["prompt"][2]["1"]["inputs"]["image"]) == 5 << 20
 
 
+@pytest.mark.parametrize("comfy", ["0.3.64", "0.28.1"], indirect=True)
+async def test_the_history_of_an_id_does_not_end_its_second_prompt(
+    comfy: ComfyStandin, tmp_path: Path
+) -> None:
+    own = "e186e2ca-b3f5-4bda-be65-4619f2694c33"
+    assert comfy.submit(0.0, prompt_id=own) == own
+    await until(lambda: comfy.ended(own))
+    async with lending(comfy, tmp_path) as lent:  # which has not seen the first
+        assert await submit(lent, 3.0, prompt_id=own) == own
+        await asyncio.sleep(2.0)
+        assert phases(lent) == ["tracking"]
+        await until(lambda: idle(lent))
+        assert comfy.ids() == ([], [])
+
+
 async def test_a_refused_graph_is_over(comfy: ComfyStandin, tmp_path: Path) -> None:
     async with lending(comfy, tmp_path) as lent:
         assert await _status(lent, {"1": {"class_type": "Nope", "inputs": {}}}) == 400

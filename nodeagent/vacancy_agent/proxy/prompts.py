@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vacancy_edge import Judged, Refusal
     from vacancy_http import Exchange
 
-MOST_IDS = 1 << 16
+MOST_IDS = 1 << 14
 """Ids are forgotten past this many, the oldest first: their prompts have long ended."""
 MAX_REPLY = 64 << 10
 REFUSED = range(400, 500)

@@ -89,13 +89,17 @@ class ComfyUi:
         """Whether a submission's own prompt id is the server's."""
         return _at_least(await self.release(), KEEPS_PROMPT_IDS)
 
+    async def has_jobs(self) -> bool:
+        """Whether it tells of a prompt that waits or runs; otherwise it only tells of one that has ended."""
+        return _at_least(await self.release(), HAS_JOBS)
+
     async def remaining(self) -> int:
         """How many prompts wait or run."""
         return _read(parse_remaining, await self._server.get("/prompt"))
 
     async def state(self, prompt_id: str) -> PromptState:
         """Where a prompt is, as far as a cheap question tells."""
-        if _at_least(await self.release(), HAS_JOBS):
+        if await self.has_jobs():
             return state_of_job(await self._start_of(f"/api/jobs/{prompt_id}"))
         return state_in_history(prompt_id, await self._start_of(f"/history/{prompt_id}"))
 

@@ -1,7 +1,8 @@
 """Which prompts have ended, with as few looks at the queue as prove it.
 
 1. Nothing waits or runs: all have ended.
-2. The cheap question about each says that it is there: none has, unless a look is due anyway.
+2. The cheap question about each says that it is there, or, to a release that tells only of ends, nothing:
+   none has, unless a look is due anyway. (What was deleted is silent, too.)
 3. Otherwise the queue is read: what is not in it has ended.
 
 A submission without a reply may be known to the server by another id (before 0.3.45), so only 1 ends it.
@@ -51,7 +52,8 @@ async def ended(server: ComfyUi, prompts: Collection[Asked], *, due: bool = Fals
 
 
 async def _any_gone(server: ComfyUi, prompt_ids: list[str]) -> bool:
+    here = {PromptState.THERE} if await server.has_jobs() else {PromptState.THERE, PromptState.UNTOLD}
     for prompt_id in prompt_ids:
-        if await server.state(prompt_id) is not PromptState.THERE:
+        if await server.state(prompt_id) not in here:
             return True
     return False

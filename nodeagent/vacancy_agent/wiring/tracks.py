@@ -219,6 +219,7 @@ class Tracks:
         server = self._holds.comfys.get(upstream)
         settings = self._host.board.settings.upstreams.get(upstream)
         if server is None or settings is None:
+            self._doomed[upstream].clear()
             return "its upstream is not configured any more"
         known, target = self._host.prompt_ids.known, settings.target
         try:

@@ -14,9 +14,10 @@ THERE, ENDED, UNTOLD = PromptState.THERE, PromptState.ENDED, PromptState.UNTOLD
 class Server:
     """Answers like a ComfyUI in whose queue these are; `asked` lists the questions."""
 
-    def __init__(self, *queue: str, keeps: bool = True, **states: PromptState) -> None:
+    def __init__(self, *queue: str, keeps: bool = True, jobs: bool = True, **states: PromptState) -> None:
         self._queue = Queue(frozenset(queue[:1]), frozenset(queue[1:]))
         self._keeps = keeps
+        self._jobs = jobs
         self._states = states
         self.asked: list[str] = []
 
@@ -25,6 +26,9 @@ class Server:
 
     async def keeps_ids(self) -> bool:
         return self._keeps
+
+    async def has_jobs(self) -> bool:
+        return self._jobs
 
     async def state(self, prompt_id: str) -> PromptState:
         self.asked.append(prompt_id)
@@ -64,10 +68,12 @@ async def test_what_the_server_remembers_of_an_id_that_is_used_twice_ends_nothin
     assert await gone(Server("a", a=ENDED), "a") == set()
 
 
-async def test_a_deletion_that_nothing_tells_of_is_seen_when_a_look_is_due() -> None:
-    server = Server("other")  # its history is silent about both
+async def test_where_silence_is_all_there_is_to_hear_the_queue_is_read_when_a_look_is_due() -> None:
+    server = Server("other", jobs=False, a=UNTOLD)
     assert await gone(server, "a") == set()
+    assert server.asked == ["a"]
     assert await gone(server, "a", due=True) == {"a"}
+    assert await gone(Server("other", jobs=False, a=ENDED), "a") == {"a"}
 
 
 async def test_an_id_that_may_not_be_the_servers_ends_nothing_by_its_absence() -> None:

@@ -67,6 +67,9 @@ class Comfy:
     async def keeps_ids(self) -> bool:
         return self.keeps
 
+    async def has_jobs(self) -> bool:
+        return True
+
     async def remaining(self) -> int:
         self._speak()
         return len(self.running | self.pending)
@@ -224,6 +227,16 @@ async def test_a_prompt_that_does_not_stop_is_told_of(world: World) -> None:
     world.comfy.silent = True
     await asyncio.sleep(15)
     assert [facts["why"] for facts in world.rig.told_of("prompts still run")] == ["no answer"]
+
+
+async def test_where_its_upstream_is_gone_nothing_is_cancelled(world: World) -> None:
+    job = world.submit(IDS[0])
+    world.tracks._holds.comfys.clear()
+    world.cutter.cut(job, Reason.OWNER_ACTIVE)
+    await asyncio.sleep(1)
+    assert not world.tracks._doomed
+    await asyncio.sleep(GIVE_UP + 5)
+    assert world.phases == [Phase.HELD]
 
 
 async def never(_why: str) -> bool:
