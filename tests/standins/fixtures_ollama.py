@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab import ollama_lab
+from ollamas.build import missing_for_build
 from standins.ollama_server import OllamaStandin
 from standins.require import require
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 def require_ollama() -> None:
     """Skip (or fail, in the complete run) where the real server cannot run."""
-    why = ollama_lab.missing()
-    require(why is None, f"Ollama ({why})", "hack/ollama build (it says what that needs)")
+    why, packages = ollama_lab.missing(), missing_for_build()
+    first = f"apt-get install {' '.join(packages)}; " if packages else ""
+    require(why is None, f"Ollama ({why})", f"{first}hack/ollama build")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.nvidia_smi_lab import device
 from standins.agents import configuration, lender, manifest
+from standins.comfyui_standin import ComfyStandin, graph
 from standins.until import until
 from vacancy_agent import cli_text
 from vacancy_agent.core.facts import MemoryCapacity, Ready, Stale
@@ -14,6 +16,8 @@ from vacancy_agent.core.facts import MemoryCapacity, Ready, Stale
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lab.llama_lab import LlamaLab
+    from lab.nvidia_smi_lab import NvidiaSmiLab
     from lab.ollama_lab import OllamaLab
     from standins.agents import Lender
     from standins.ollama_server import OllamaStandin
@@ -202,3 +206,35 @@ async def test_a_model_that_is_not_wholly_on_the_card_is_refused_until_it_goes(
         ollama_standin.let_go()
         await lent.until(lambda up: not up["models"])
         assert (await generate(lent, "small"))[0] == 200
+
+
+@pytest.mark.llama
+async def test_idle_slots_of_a_real_llama_server_are_a_credit(llama: LlamaLab, tmp_path: Path) -> None:
+    document = manifest(llama.url, dialect="llamacpp", slots=2)
+    async with lender(tmp_path, charged(document, default={"minFreeMiB": MORE_THAN_THERE_IS})) as lent:
+        await lent.until(lambda up: up["lendable"])
+        assert (await chat(lent))[0] == 200
+        assert (await credit(lent))["why"] == "resident: shown by idle slots"
+
+
+async def test_what_comfyuis_allocator_holds_is_added_to_the_card(
+    nvidia_smi: NvidiaSmiLab, tmp_path: Path
+) -> None:
+    nvidia_smi.devices(device("GPU-0", free=10_000))
+    with ComfyStandin("0.28.1") as comfy:
+        comfy.behave(device="cuda", torch=8 << 30)
+        card = [{"name": "gpu", "type": "nvidia"}]
+        document = manifest(comfy.url, dialect="comfyui", resource="gpu", spec_resources=card)
+        async with lender(tmp_path, charged(document, default={"minFreeMiB": 18_000})) as lent:
+            await lent.until(lambda up: up["lendable"])
+            assert (await submitted(lent))[0] == 200
+        comfy.behave(device="cpu")
+        async with lender(tmp_path, charged(document, default={"minFreeMiB": 18_000})) as lent:
+            await lent.until(lambda up: up["reason"] == "insufficient_capacity")
+            found = why_not(await submitted(lent))
+        assert found == "none: the server does not compute on exactly one cuda device"
+
+
+async def submitted(lent: Lender) -> tuple[int, Any]:
+    async with lent.ask("POST", "/prompt", json={"prompt": graph(0.1)}) as answer:
+        return answer.status, await answer.json()
