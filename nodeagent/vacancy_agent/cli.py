@@ -1,8 +1,9 @@
 """`vacancy`: the one command. Each subcommand is a module that adds its parser and runs it.
 
 Heavy parts are imported when a subcommand runs: `vacancy --help` and `vacancy status` must not load an agent.
-Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them. One
-that cannot be imported fails when it is called, with its reason; an owner's `vacancy pause` works beside it.
+Subcommands of other packages, such as the operator, are entry points: the agent knows of none of them, and
+looks for none when one of its own is called. One that cannot be imported fails when it is called, with its
+reason; an owner's `vacancy pause` works beside it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from importlib.metadata import entry_points, version
 from typing import TYPE_CHECKING
 
 from vacancy_agent import cli_agent, cli_client, cli_config, cli_measure
+from vacancy_api.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,20 +34,28 @@ COMMANDS = "vacancy.commands"
 EXIT_CODES = "Exit codes: 0 ok, 1 failed while running, 2 wrong input, 3 refused by the agent."
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command line; of ours alone, where `wanted` is one of our subcommands."""
     parser = argparse.ArgumentParser(
         prog="vacancy",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"vacancy {version('vacancy')}")
+    parser.add_argument("--version", action="version", version=f"vacancy {VERSION}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     cli_agent.add_parser(commands)
     cli_client.add_parsers(commands)
     cli_config.add_parser(commands)
     cli_measure.add_parser(commands)
+    if wanted not in commands.choices:
+        _add_others(commands)
+    return parser
+
+
+def _add_others(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - a MiB of an agent that idles
+
     for found in sorted(entry_points(group=COMMANDS)):
         try:
             add = found.load()
@@ -54,7 +63,6 @@ def build_parser() -> argparse.ArgumentParser:
             _add_unavailable(commands, found.name, str(missing))
         else:
             add(commands)
-    return parser
 
 
 def _add_unavailable(
@@ -73,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code of the process.
     """
-    args = build_parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    args = build_parser(given[0] if given else None).parse_args(argv)
     try:
         code: int = args.run(args)
         sys.stdout.flush()

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vacancy_agent.platform.authorities import without_authorities
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -48,6 +50,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Run until a signal; returns the exit code: 0 ended as asked, 1 failed, 2 wrong input."""
     try:
+        with without_authorities():
+            import aiohttp  # noqa: F401, PLC0415 - whatever imports it later finds it made like this
         from vacancy_agent.wiring.main import StartError  # noqa: PLC0415 - only here is an agent needed
 
         main, source = _main(args)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
@@ -16,7 +17,19 @@ from vacancy_agent import cli
 
 SCRIPT = Path(sys.executable).with_name("vacancy")
 MODULE = (sys.executable, "-m", "vacancy_agent.cli")
-COMMANDS = ("agent", "status", "who", "why", "pause", "resume", "holds", "debug", "diagnostics", "config", "measure")
+COMMANDS = (
+    "agent",
+    "status",
+    "who",
+    "why",
+    "pause",
+    "resume",
+    "holds",
+    "debug",
+    "diagnostics",
+    "config",
+    "measure",
+)
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -90,7 +103,7 @@ def test_a_command_of_another_package_that_is_broken_breaks_no_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     broken = EntryPoint("elsewhere", "vacancy_elsewhere.cli:add_parser", cli.COMMANDS)
-    monkeypatch.setattr(cli, "entry_points", lambda group: [broken] if group == cli.COMMANDS else [])
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [broken] if group == cli.COMMANDS else [])
     assert ends(["status", "--help"]) == 0
     capsys.readouterr()
     assert cli.main(["elsewhere"]) == 1

@@ -1,4 +1,4 @@
-"""The agent's API on aiohttp: status, health, metrics, switches.
+"""The agent's API on aiohttp's server: status, health, metrics, switches.
 
 `/healthz` and a bare `/readyz` are public, status and metrics need the scope `read`, changes need `admin`.
 Tokens are the proxies' own table; scopes do not contain one another.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from aiohttp import web
+from aiohttp.web_response import Response
 
 from vacancy_agent.admin import diagnostics, metrics, reach, report, switches
+from vacancy_agent.admin.router import NO_STORE, Route, Router, answer, body_of, problem
 from vacancy_agent.core.job import JobId, Phase
 from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.store.errors import StoreError
@@ -22,75 +23,31 @@ from vacancy_edge.this_machine import from_this_machine
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from aiohttp.web_request import BaseRequest
+
+    from vacancy_agent.admin.router import Handler
     from vacancy_agent.admin.running import Running
 
-MAX_BODY = 64 << 10
-NO_STORE = {"Cache-Control": "no-store"}
 
-
-def make_app(agent: Running) -> web.Application:
-    """The application; the caller binds it."""
+def make_app(agent: Running) -> Router:
+    """The application, which `aiohttp.web_server.Server` calls; the caller binds it."""
     api = Api(agent)
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[errors_as_json])
-    app.router.add_get("/healthz", api.healthz)
-    app.router.add_get("/readyz", api.readyz)
-    app.router.add_get("/status", api.needing(Scope.READ, api.status))
-    app.router.add_get("/metrics", api.needing(Scope.READ, api.metrics))
-    app.router.add_post("/admin/pause", api.needing(Scope.ADMIN, api.pause))
-    app.router.add_post("/admin/resume", api.needing(Scope.ADMIN, api.resume))
-    app.router.add_post("/admin/lending", api.needing(Scope.ADMIN, api.lending))
-    app.router.add_post("/admin/resources/{name}", api.needing(Scope.ADMIN, api.resource))
-    app.router.add_post("/admin/debug", api.needing(Scope.ADMIN, api.debug))
-    app.router.add_get("/admin/diagnostics", api.needing(Scope.ADMIN, api.diagnostics))
-    app.router.add_get("/admin/holds", api.needing(Scope.ADMIN, api.holds))
-    app.router.add_delete("/admin/holds/{id}", api.needing(Scope.ADMIN, api.release))
-    return app
-
-
-@web.middleware
-async def errors_as_json(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Give every error the one shape; aiohttp's own are plain text."""
-    try:
-        return await handler(request)
-    except web.HTTPMethodNotAllowed as error:
-        allowed = ", ".join(sorted(error.allowed_methods))
-        message = f"{request.path} does not take {request.method}; it takes {allowed}"
-        return problem(error.status, Reason.BAD_REQUEST.value, message, {"Allow": allowed})
-    except web.HTTPNotFound as error:
-        known = ", ".join(sorted({r.canonical for r in request.app.router.resources()}))
-        message = f"there is no {request.path} here; this is a vacancy agent's API: {known}"
-        return problem(error.status, Reason.BAD_REQUEST.value, message)
-    except web.HTTPRequestEntityTooLarge as error:
-        message = f"the body is larger than {MAX_BODY >> 10} KiB"
-        return problem(error.status, Reason.BODY_TOO_LARGE.value, message)
-    except web.HTTPException as error:
-        message = f"{request.method} {request.path}: {error.reason}"
-        return problem(error.status, Reason.BAD_REQUEST.value, message)
-
-
-def problem(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    """An error in the shape of every refusal."""
-    error: dict[str, Any] = {
-        "message": message,
-        "type": "no_vacancy",
-        "code": code,
-        "param": None,
-        "detail": {},
-    }
-    return web.Response(
-        status=status,
-        body=orjson.dumps({"error": error}),
-        content_type="application/json",
-        headers=NO_STORE | (headers or {}),
-    )
-
-
-def answer(data: object, status: int = 200) -> web.Response:
-    """`data` as JSON."""
-    return web.Response(
-        status=status, body=orjson.dumps(data), content_type="application/json", headers=NO_STORE
+    read, admin = Scope.READ, Scope.ADMIN
+    return Router(
+        (
+            Route("GET", "/healthz", api.healthz),
+            Route("GET", "/readyz", api.readyz),
+            Route("GET", "/status", api.needing(read, api.status)),
+            Route("GET", "/metrics", api.needing(read, api.metrics)),
+            Route("POST", "/admin/pause", api.needing(admin, api.switch(switches.pause))),
+            Route("POST", "/admin/resume", api.needing(admin, api.switch(switches.resume))),
+            Route("POST", "/admin/lending", api.needing(admin, api.switch(switches.lending))),
+            Route("POST", "/admin/resources/{name}", api.needing(admin, api.switch(switches.resource))),
+            Route("POST", "/admin/debug", api.needing(admin, api.switch(switches.debug))),
+            Route("GET", "/admin/diagnostics", api.needing(admin, api.diagnostics)),
+            Route("GET", "/admin/holds", api.needing(admin, api.holds)),
+            Route("DELETE", "/admin/holds/{id}", api.needing(admin, api.release)),
+        )
     )
 
 
@@ -100,15 +57,13 @@ class Api:
     def __init__(self, agent: Running) -> None:
         self._agent = agent
 
-    def needing(
-        self, scope: Scope, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def needing(self, scope: Scope, handler: Handler) -> Handler:
         """`handler`, behind a check of the scope."""
 
-        async def guarded(request: web.Request) -> web.StreamResponse:
+        async def guarded(request: BaseRequest, name: str) -> Response:
             if self._may(request, scope):
                 self._agent.host.auth.allowed[scope.value] += 1
-                return await handler(request)
+                return await handler(request, name)
             self._agent.host.auth.denied[scope.value] += 1
             wanted = (
                 f"This needs a token with the scope {scope.value}: send it as `Authorization: Bearer TOKEN`."
@@ -119,11 +74,11 @@ class Api:
 
         return guarded
 
-    async def healthz(self, _request: web.Request) -> web.Response:
+    async def healthz(self, _request: BaseRequest, _name: str) -> Response:
         """The process lives."""
         return answer({"alive": True})
 
-    async def readyz(self, request: web.Request) -> web.Response:
+    async def readyz(self, request: BaseRequest, _name: str) -> Response:
         """Whether it can do its work; why not only for readers."""
         missing = self._agent.ready()
         document: dict[str, Any] = {"ready": not missing}
@@ -131,51 +86,30 @@ class Api:
             document["missing"] = missing
         return answer(document, 503 if missing else 200)
 
-    async def status(self, _request: web.Request) -> web.Response:
+    async def status(self, _request: BaseRequest, _name: str) -> Response:
         """The whole report."""
         unreachable = await reach.unreachable(self._agent.host.board.settings.upstreams)
         return answer(report.document(self._agent, unreachable))
 
-    async def metrics(self, _request: web.Request) -> web.Response:
+    async def metrics(self, _request: BaseRequest, _name: str) -> Response:
         """Prometheus text."""
         body, content_type = metrics.scrape(self._agent)
-        return web.Response(body=body, headers={"Content-Type": content_type} | NO_STORE)
+        return Response(body=body, headers={"Content-Type": content_type} | NO_STORE)
 
-    async def pause(self, request: web.Request) -> web.Response:
-        """Stop lending at this machine."""
-        return await self._switch(request, switches.pause)
-
-    async def resume(self, request: web.Request) -> web.Response:
-        """End such a pause."""
-        return await self._switch(request, switches.resume)
-
-    async def lending(self, request: web.Request) -> web.Response:
-        """The switch for everything."""
-        return await self._switch(request, switches.lending)
-
-    async def resource(self, request: web.Request) -> web.Response:
-        """The switch of one resource."""
-        return await self._switch(request, switches.resource)
-
-    async def debug(self, request: web.Request) -> web.Response:
-        """Tell every request for a while."""
-        return await self._switch(request, switches.debug)
-
-    async def diagnostics(self, _request: web.Request) -> web.Response:
+    async def diagnostics(self, _request: BaseRequest, _name: str) -> Response:
         """One archive for whoever is asked for help."""
         unreachable = await reach.unreachable(self._agent.host.board.settings.upstreams)
         body = diagnostics.archive(self._agent, unreachable)
         name = f'attachment; filename="{diagnostics.FOLDER}.tar"'
         headers = {"Content-Type": diagnostics.CONTENT_TYPE, "Content-Disposition": name} | NO_STORE
-        return web.Response(body=body, headers=headers)
+        return Response(body=body, headers=headers)
 
-    async def holds(self, _request: web.Request) -> web.Response:
+    async def holds(self, _request: BaseRequest, _name: str) -> Response:
         """Work whose end is not proved."""
         return answer(report.holds(self._agent))
 
-    async def release(self, request: web.Request) -> web.Response:
+    async def release(self, _request: BaseRequest, text: str) -> Response:
         """Free one of them."""
-        text = request.match_info["id"]
         if not (text.isascii() and text.isdigit() and len(text) <= 20):  # noqa: PLR2004 - digits of 64 bits
             message = f"{text!r} is not the number of a hold: `vacancy holds` lists them (GET /admin/holds)"
             return problem(400, Reason.BAD_REQUEST.value, message)
@@ -187,24 +121,33 @@ class Api:
         self._agent.release_hold(job.id)
         return answer({"released": text})
 
+    def switch(self, change: Callable[[Running, dict[str, Any], str], Awaitable[None]]) -> Handler:
+        """A handler that changes something, and answers with how the switches stand."""
+
+        async def switched(request: BaseRequest, name: str) -> Response:
+            return await self._switch(request, name, change)
+
+        return switched
+
     async def _switch(
         self,
-        request: web.Request,
+        request: BaseRequest,
+        name: str,
         change: Callable[[Running, dict[str, Any], str], Awaitable[None]],
-    ) -> web.Response:
+    ) -> Response:
         agent = self._agent
         try:
-            await change(agent, await _json_of(request), request.match_info.get("name", ""))
+            await change(agent, await _json_of(request), name)
         except switches.WrongInputError as error:
             return problem(error.status, Reason.BAD_REQUEST.value, str(error))
         except StoreError as error:
             return problem(500, "not_saved", f"in force now, but not over a restart: {error}")
         board, wall = agent.host.board, agent.host.clock.wall()
-        enabled = {name: board.resource_enabled(name) for name in board.settings.resources}
+        enabled = {one: board.resource_enabled(one) for one in board.settings.resources}
         until = None if agent.debug.until is None else rfc3339(agent.debug.until)
         return answer({"lending": report.lending(board, wall), "resources": enabled, "debugUntil": until})
 
-    def _may(self, request: web.Request, scope: Scope) -> bool:
+    def _may(self, request: BaseRequest, scope: Scope) -> bool:
         authorization, key = request.headers.get("Authorization"), request.headers.get("X-Api-Key")
         principal = self._agent.host.tokens.check(_raw(authorization), _raw(key))
         if principal is not None:
@@ -213,8 +156,8 @@ class Api:
         return nothing and self._agent.host.access.trust_loopback and _is_this_machine(request)
 
 
-async def _json_of(request: web.Request) -> dict[str, Any]:
-    raw = await request.read()
+async def _json_of(request: BaseRequest) -> dict[str, Any]:
+    raw = await body_of(request)
     try:
         parsed = orjson.loads(raw or b"{}")
     except orjson.JSONDecodeError as error:
@@ -228,7 +171,7 @@ def _raw(value: str | None) -> bytes | None:
     return None if value is None else value.encode("utf-8", "surrogateescape")
 
 
-def _is_this_machine(request: web.Request) -> bool:
+def _is_this_machine(request: BaseRequest) -> bool:
     headers = request.headers
     host, origin = headers.get("Host"), headers.get("Origin")
     return from_this_machine(request.remote, host, origin, tls=request.secure)

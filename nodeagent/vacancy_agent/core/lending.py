@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from vacancy_agent.core.facts import WallTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import time
+    from zoneinfo import ZoneInfo
 
     from vacancy_agent.core.settings import LendingSettings, ScheduleWindow
 
@@ -102,6 +102,8 @@ def _schedule(settings: LendingSettings, wall: WallTime) -> tuple[bool, float]:
     """Whether a window is open, and the next moment at which that may change (for a closed one: opens)."""
     if settings.windows is None:
         return True, math.inf
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - a MiB with what it loads, for those with a schedule
+
     zone = ZoneInfo(settings.time_zone)
     intervals = [span for window in settings.windows for span in _intervals(window, zone, wall)]
     is_open = any(start <= wall < end for start, end in intervals)

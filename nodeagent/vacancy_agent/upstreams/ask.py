@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -64,6 +66,12 @@ def open_session() -> aiohttp.ClientSession:
     )
 
 
+@cache
+def _trusting() -> ssl.SSLContext:
+    """Trusts whom this machine trusts; made for the first server with TLS."""
+    return ssl.create_default_context()
+
+
 class ServerClient:
     """One server, with its credential."""
 
@@ -72,6 +80,8 @@ class ServerClient:
         host = f"[{target.host}]" if ":" in target.host else target.host
         self._base = f"{target.scheme}://{host}:{target.port}"
         self._session = session
+        # aiohttp's own context may know no authority (`platform.authorities`).
+        self._ssl: ssl.SSLContext | bool = _trusting() if target.scheme == "https" else True
         self._headers = {"Authorization": f"Bearer {credential}"} if credential else {}
 
     async def get(self, path: str, timeout: float | None = None) -> Answer:  # noqa: ASYNC109 - as below
@@ -114,6 +124,7 @@ class ServerClient:
                 self._base + path,
                 json=json,
                 headers=self._headers,
+                ssl=self._ssl,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds),
             ) as response:
@@ -136,7 +147,7 @@ class ServerClient:
         """
         try:
             async with self._session.get(
-                self._base + path, headers=self._headers, allow_redirects=False
+                self._base + path, headers=self._headers, ssl=self._ssl, allow_redirects=False
             ) as response:
                 if response.status == _OK:
                     await _hand_over(response, take, most)

@@ -12,7 +12,6 @@ import asyncio
 import itertools
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from vacancy_agent.admin.debug import DebugWindow
@@ -46,6 +45,7 @@ from vacancy_agent.wiring.server_listeners import ServerListeners
 from vacancy_agent.wiring.supervise import essential, must_listen
 from vacancy_agent.wiring.tell import recent
 from vacancy_agent.wiring.tracks import Tracks
+from vacancy_api.version import VERSION
 from vacancy_edge import BodyHelper, TokenTable
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Agent:
     """Everything of one host, on one loop. Make it on the running loop."""
 
     def __init__(self, config: Configuration, state: StateDir, clock: Clock, tell: Journalist) -> None:
-        self.version = version("vacancy")
+        self.version = VERSION
         self.events = tell = Events(tell)
         self.config = config
         self.conditions = Conditions()

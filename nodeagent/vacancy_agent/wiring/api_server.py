@@ -10,8 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_server import Server
 
 from vacancy_agent.admin.app import make_app
 from vacancy_agent.store.errors import StoreError
@@ -44,7 +44,7 @@ class ApiServer:
     def __init__(self, agent: Running, state: StateDir) -> None:
         self._agent = agent
         self._state = state
-        self._runner: web.AppRunner | None = None
+        self._handlers: Server | None = None
         self._server: asyncio.Server | None = None
         self._at: tuple[str, int, Certificate | None] | None = None
 
@@ -64,22 +64,14 @@ class ApiServer:
             return [f"spec.access.tls.secretRef: {error}"]
         if self._at is not None and self._at[:2] == wanted[:2]:
             await self.close()  # only its certificate is another, and one socket cannot be bound twice
-        runner = web.AppRunner(
-            make_app(self._agent),
-            access_log=None,
-            logger=_logger(),
-            keepalive_timeout=IDLE_S,
-            shutdown_timeout=GRACE_S,
-        )
-        await runner.setup()
+        handlers = Server(make_app(self._agent), access_log=None, logger=_logger(), keepalive_timeout=IDLE_S)
         try:
-            server = await _listen(runner, access, context)
+            server = await _listen(handlers, access, context)
         except OSError as error:
-            await runner.cleanup()
             path = "spec.access.apiPort"
             return [cannot_listen(error, path, "the API", access.listen, access.api_port)]
         await self.close()
-        self._runner, self._server, self._at = runner, server, wanted
+        self._handlers, self._server, self._at = handlers, server, wanted
         self._agent.host.tell("api", address=access.listen, port=access.api_port)
         return []
 
@@ -89,20 +81,16 @@ class ApiServer:
 
     async def close(self) -> None:
         """Stop listening."""
-        runner, self._runner, self._at = self._runner, None, None
+        handlers, self._handlers, self._at = self._handlers, None, None
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        if runner is not None:
-            await runner.cleanup()
+        if handlers is not None:
+            handlers.pre_shutdown()  # idle connections go at once, as in aiohttp's own runner
+            await handlers.shutdown(GRACE_S)
 
 
-async def _listen(
-    runner: web.AppRunner, access: AccessSettings, context: ssl.SSLContext | None
-) -> asyncio.Server:
-    handlers = runner.server
-    assert handlers is not None  # noqa: S101 - the runner is set up
-
+async def _listen(handlers: Server, access: AccessSettings, context: ssl.SSLContext | None) -> asyncio.Server:
     def accept() -> asyncio.Protocol:
         open_now = [one for one in handlers.connections if not _is_closing(one)]
         if len(open_now) >= MOST_CONNECTIONS:

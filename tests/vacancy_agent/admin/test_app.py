@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import RawTestServer, TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from standins.hosts import host, resource, upstream
 from standins.running import StillAgent
-from vacancy_agent.admin.app import MAX_BODY, make_app
+from vacancy_agent.admin.app import make_app
+from vacancy_agent.admin.router import MAX_BODY
 from vacancy_agent.core.facts import WallTime
 from vacancy_agent.core.job import Job
 from vacancy_agent.core.rfc3339 import rfc3339
@@ -45,7 +46,7 @@ CHANGES = [
 
 @asynccontextmanager
 async def serving(agent: StillAgent) -> AsyncIterator[TestClient]:
-    async with TestClient(TestServer(make_app(agent))) as client:
+    async with TestClient(RawTestServer(make_app(agent))) as client:
         yield client
 
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
 
+from standins.certificates import write_certificate
 from standins.openai_server import OpenAiStandin
 from vacancy_agent.core.settings import Target
 from vacancy_agent.upstreams import ask
@@ -13,6 +16,7 @@ from vacancy_agent.upstreams.ask import Answer, AskError, ServerClient, open_ses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 component = pytest.mark.component
 
@@ -127,3 +131,31 @@ async def test_nobody_there_to_read_from():
             await ServerClient(session, Target("http", "127.0.0.1", 1)).read(
                 "/queue", lambda _: False, most=10
             )
+
+
+@component
+async def test_over_tls_it_trusts_whom_the_machine_trusts_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    authority = write_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority, tmp_path / "tls.key")
+
+    async def answers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(answers, "127.0.0.1", 0, ssl=context) as server,
+        open_session() as http,
+    ):
+        target = Target("https", "127.0.0.1", server.sockets[0].getsockname()[1])
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+        ask._trusting.cache_clear()
+        assert (await ServerClient(http, target).get("/")).body == b"ok"
+        monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+        ask._trusting.cache_clear()
+        with pytest.raises(AskError, match="CERTIFICATE_VERIFY_FAILED"):
+            await ServerClient(http, target).get("/")
+    ask._trusting.cache_clear()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from vacancy_agent.wiring.config import Configuration
 
 pytestmark = pytest.mark.component
-HEAVY = {"pydantic", "yaml", "kubernetes", "prometheus_client", "dbus_fast", "kopf"}
+HEAVY = {"pydantic", "yaml", "kubernetes", "prometheus_client", "dbus_fast", "kopf", "zoneinfo", "tarfile"}
+HEAVY |= {"importlib.metadata", "aiohttp.web", "vacancy_operator"}
 
 
 @pytest.fixture
