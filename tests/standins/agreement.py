@@ -53,7 +53,7 @@ def disagreements(
     if reclaims is not None:
         for name, machine in reclaims.machines.items():
             waits = machine.work is Work.WAITING
-            if waits != (name in host.ledger._closed):
+            if waits != (name in host.ledger.closed):
                 yield f"{name}: reclaim is {machine.work.value}, admission closed: {not waits}"
             waited_for = machine._pending.jobs if machine._pending is not None else set()
             if not waited_for <= host.ledger.active(name):

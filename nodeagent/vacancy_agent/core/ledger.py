@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from vacancy_agent.core.job import Hold, Outcome
     from vacancy_agent.core.settings import HostSettings
 
+_FORWARDING, _RELEASED, _PROOF = Phase.FORWARDING, Phase.RELEASED, ReleasedBy.PROOF
+"""Under names of their own: a member looked up in its enumeration costs more than what is done with it."""
 BUSY_HINT = 2
 """Seconds; Retry-After of `resource_busy`."""
 
@@ -46,8 +48,8 @@ class _Claim:
     """The jobs on one resource by upstream; more than one upstream only by restored holds."""
 
     jobs: dict[str, int] = field(default_factory=dict)
-    last: tuple[str, str | None] | None = None
-    """Upstream and model of the job that ended last."""
+    last: Job | None = None
+    """The job that ended last."""
 
 
 class Ledger:
@@ -64,8 +66,9 @@ class Ledger:
         self._jobs: dict[JobId, Job] = {}
         self._claims: dict[str, _Claim] = {name: _Claim() for name in settings.resources}
         self._counts: dict[str, dict[Phase, int]] = {}
-        self._closed: dict[str, Reason] = {}
-        self._next = 1
+        self.closed: dict[str, Reason] = {}
+        """Why upstreams admit nothing: a reclaim of theirs is pending."""
+        self._next = JobId(1)
 
     def reserve(
         self,
@@ -90,21 +93,33 @@ class Ledger:
             The job, or `resource_busy`.
         """
         known = self._settings.upstreams[upstream]
-        if self._closed and upstream in self._closed:
-            return _busy({"cause": "reclaim", "trigger": self._closed[upstream].value})
-        claims = self._claims
-        for name in known.requires:
+        if self.closed and upstream in self.closed:
+            return _busy({"cause": "reclaim", "trigger": self.closed[upstream].value})
+        claims, requires = self._claims, known.requires
+        for name in requires:
             jobs = claims[name].jobs
             if jobs and (len(jobs) > 1 or jobs.get(upstream, known.slots) >= known.slots):
                 return _busy({"resource": name, "cause": "in_use"})
-        if self._board.unread and not self._board.unread.isdisjoint(known.requires):
-            unread = self._unread(known.requires, (upstream, model) if resident else None)
+        if self._board.unread and not self._board.unread.isdisjoint(requires):
+            unread = self._unread(requires, (upstream, model) if resident else None)
             if unread:
                 return _busy({"resource": unread[0], "cause": "needs_sample"}, unread)
         number = self._next
-        self._next = number + 1
-        job = Job(JobId(number), upstream, known.requires, Phase.FORWARDING, now, borrower, model, process)
-        self._enter(job)
+        self._next = number + 1  # type: ignore[assignment]  # JobId() would be a call for every request
+        job = Job(number, upstream, requires, _FORWARDING, now, borrower, model, process)
+        # As `_enter`, in the path of every request.
+        for name in requires:
+            jobs = claims[name].jobs
+            if jobs:
+                jobs[upstream] = jobs.get(upstream, 0) + 1
+            else:
+                self._board.work_began(name)
+                jobs[upstream] = 1
+        self._jobs[number] = job
+        counts = self._counts.get(upstream)
+        if counts is None:
+            counts = self._counts[upstream] = dict.fromkeys(_LIVE, 0)
+        counts[_FORWARDING] += 1
         return job
 
     def track(self, job: JobId, now: Instant) -> Outcome:
@@ -132,12 +147,12 @@ class Ledger:
     def proved(self, job: JobId, now: Instant) -> tuple[str, ...]:
         """Release with proof, in few calls for a job that is forwarding; returns the resources now idle."""
         known = self._jobs.get(job)
-        if known is None or known.phase is not Phase.FORWARDING:
+        if known is None or known.phase is not _FORWARDING:
             moved = self.release(job, ReleasedBy.PROOF, now)
             return moved.idle if isinstance(moved, Moved) else ()
-        known.released_by = ReleasedBy.PROOF
-        known.phase = Phase.RELEASED
-        self._counts[known.upstream][Phase.FORWARDING] -= 1
+        known.released_by = _PROOF
+        known.phase = _RELEASED
+        self._counts[known.upstream][_FORWARDING] -= 1
         del self._jobs[job]
         return self._leave(known, now)
 
@@ -167,16 +182,16 @@ class Ledger:
             ValueError: two holds, or a hold and a job, have the same id.
         """
         kept = tuple(holds)
-        self._next = max([self._next, *(hold.id + 1 for hold in kept if hold.id is not None)])
+        self._next = JobId(max([self._next, *(hold.id + 1 for hold in kept if hold.id is not None)]))
         return tuple(self._restored(hold, now) for hold in kept)
 
     def close(self, upstream: str, trigger: Reason) -> None:
         """Admit nothing to the upstream while a reclaim of it is pending."""
-        self._closed[upstream] = trigger
+        self.closed[upstream] = trigger
 
     def reopen(self, upstream: str) -> None:
         """The reclaim ended."""
-        self._closed.pop(upstream, None)
+        self.closed.pop(upstream, None)
 
     def reconfigure(self, settings: HostSettings) -> None:
         """Take over new settings; jobs keep the resources they have."""
@@ -224,14 +239,19 @@ class Ledger:
         return job
 
     def _new_id(self) -> JobId:
-        self._next += 1
-        return JobId(self._next - 1)
+        number = self._next
+        self._next = JobId(number + 1)
+        return number
 
     def _unread(self, resources: tuple[str, ...], proved: tuple[str, str | None] | None) -> tuple[str, ...]:
         """Resources without a reading since their last job; a model proved resident needs none."""
-        unread, claims = self._board.unread, self._claims
-        missing = [n for n in resources if n in unread and (proved is None or claims[n].last != proved)]
-        return tuple(missing)
+        unread = self._board.unread
+        return tuple(n for n in resources if n in unread and (proved is None or self._last(n) != proved))
+
+    def _last(self, resource: str) -> tuple[str, str | None] | None:
+        """Upstream and model of the job that ended last on a resource."""
+        job = self._claims[resource].last
+        return None if job is None else (job.upstream, job.model)
 
     def _enter(self, job: Job) -> None:
         for name in job.resources:
@@ -262,19 +282,21 @@ class Ledger:
         return Moved(job, was, self._leave(job, now))
 
     def _leave(self, job: Job, now: Instant) -> tuple[str, ...]:
-        idle = []
+        idle: tuple[str, ...] = ()
+        upstream = job.upstream
         for name in job.resources:
             claim = self._claims[name]
-            left = claim.jobs[job.upstream] - 1
-            claim.last = (job.upstream, job.model)
+            jobs = claim.jobs
+            left = jobs[upstream] - 1
+            claim.last = job
             if left:
-                claim.jobs[job.upstream] = left
+                jobs[upstream] = left
                 continue
-            del claim.jobs[job.upstream]
-            if not claim.jobs:
+            del jobs[upstream]
+            if not jobs:
                 self._board.work_ended(name, now)
-                idle.append(name)
-        return tuple(idle)
+                idle += (name,)
+        return idle
 
     def _release_all(self, jobs: Iterable[Job], by: ReleasedBy, now: Instant) -> tuple[Moved, ...]:
         outcomes = [self.release(job.id, by, now) for job in jobs]

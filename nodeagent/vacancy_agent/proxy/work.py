@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vacancy_edge import Judged
     from vacancy_http import Exchange, ResponseHead
 
+_COMPLETED, _COMPLETE = Outcome.COMPLETED, Ending.COMPLETE
 JSON = b"application/json"
 """A reply of this type is no stream: its complete framing proves its end, and `answered` need not see it."""
 EARLY_BODY = 64 << 10
@@ -157,9 +158,9 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         return
     del host.requests[job.id]
     now = host.clock.now()
-    if ending is Ending.COMPLETE and request.watch is None:
+    if ending is _COMPLETE and request.watch is None:
         why = None  # what `held_because` says of a reply that is no stream and came whole
-        proxy.counters.outcomes[Outcome.COMPLETED] += 1
+        proxy.counters.outcomes[_COMPLETED] += 1
     else:
         missing = request.watch is not None and not request.watch.seen
         why = held_because(ending, sent=x.sent_to_upstream, marker_missing=missing)
@@ -180,7 +181,7 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         used.seconds += now - job.since
     if proxy.models is not None:
         proxy.models.ended(job, request.runner, now, served=why is None and x.status in SUCCESS)
-    if not tracked:
+    if not tracked and host.ledger.closed:  # else no reclaim is pending that could hear of it
         host.reclaiming.job_ended(proxy.name, job.id, now)
 
 

@@ -23,19 +23,17 @@ from urllib.parse import quote, unquote
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.files import private_folder, replace_file
 from vacancy_agent.store.journal_format import (
-    BORROWER_BYTES,
     FREE,
     HEADER_SIZE,
-    MODEL_BYTES,
     SLOT_SIZE,
     Header,
     Phase,
     RecoveredHold,
-    bounded,
     new_image,
-    pack_body,
     pack_crc,
     pack_header,
+    pack_names,
+    pack_numbers,
     pack_slot,
     read_hold,
     read_slot,
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".holds"
 SLOTS_PER_PAGE = 4096 // SLOT_SIZE
+_MOST_NAMES = 256
 MARGIN = 8
 """Slots beyond the upstream's own: for the stand-in of unseen jobs, and for jobs from before it had fewer."""
 
@@ -85,6 +84,7 @@ class Partition:
         self._slots: list[memoryview] = []
         self._used: bytearray = bytearray()
         self._free: list[int] = []
+        self._names: dict[tuple[str, str], bytes] = {}
         self._open_map()
 
     def write(
@@ -108,13 +108,22 @@ class Partition:
         if not self._free:
             raise JournalFullError(self.upstream)
         pid, process_started = (process.pid, process.started) if process is not None else (0, 0.0)
-        who, what = bounded(borrower, BORROWER_BYTES), bounded(model, MODEL_BYTES)
-        body = pack_body(1, pid, job, started, process_started, who, what)  # 1 = Phase.FORWARDING
+        names = self._names.get((borrower, model))
+        if names is None:
+            names = self._remember(borrower, model)
+        body = pack_numbers(1, pid, job, started, process_started) + names  # 1 = Phase.FORWARDING
         slot = self._free.pop()
         # One copy with the checksum at its end: a write torn by a kill reads as damaged, which is a hold.
         self._slots[slot][:] = body + pack_crc(zlib.crc32(body))
         self._used[slot] = 1
         return slot
+
+    def _remember(self, borrower: str, model: str) -> bytes:
+        """The names as a slot has them, kept in bounds: the models' come from borrowers."""
+        if len(self._names) >= _MOST_NAMES:
+            self._names.clear()
+        names = self._names[borrower, model] = pack_names(borrower, model)
+        return names
 
     def free(self, slot: int) -> None:
         """Give a slot back: its job has ended, proved."""

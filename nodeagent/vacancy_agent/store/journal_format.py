@@ -35,6 +35,10 @@ _HEADER = struct.Struct("<8sIIB3x44s64s")
 _CRC = struct.Struct("<I")
 _FREE_KIND = 0
 
+_NUMBERS = struct.Struct("<B3xIQdd")
+_NAMES = struct.Struct(f"{BORROWER_BYTES}s{MODEL_BYTES}s")
+pack_numbers = _NUMBERS.pack
+"""What of a slot without a prompt stands before `pack_names`."""
 pack_body = _BODY.pack
 pack_crc = _CRC.pack
 
@@ -137,6 +141,11 @@ def bounded(text: str, size: int) -> bytes:
     """At most `size` bytes of UTF-8; a character that does not fit is left out, a lone surrogate is a `?`."""
     raw = text.encode("utf-8", "replace")
     return raw if len(raw) <= size else raw[:size].decode("utf-8", "ignore").encode()
+
+
+def pack_names(borrower: str, model: str) -> bytes:
+    """The names of a slot without a prompt."""
+    return _NAMES.pack(bounded(borrower, BORROWER_BYTES), bounded(model, MODEL_BYTES))
 
 
 def _free_image() -> bytes:

@@ -92,7 +92,7 @@ def test_cancel_cuts_within_the_call_in_order_and_opens_again() -> None:
     assert w.cuts() == [job.id for job in jobs]
     assert w.log[0] == ("reclaim", "proceeding")
     assert w.runner.published["llm"].phase is ReclaimPhase.PROCEEDING
-    assert "llm" not in w.ledger._closed
+    assert "llm" not in w.ledger.closed
     assert w.timers == []
 
 
@@ -123,7 +123,7 @@ def test_a_drain_ends_with_its_last_job_and_nothing_is_cut() -> None:
     w.runner.job_ended("llm", job.id, w.now())
     assert w.cuts() == []
     assert w.runner.published["llm"].phase is ReclaimPhase.PROCEEDING
-    assert "llm" not in w.ledger._closed
+    assert "llm" not in w.ledger.closed
 
 
 def test_finish_leaves_the_work_alone() -> None:
@@ -144,7 +144,7 @@ def test_a_wait_stands_down_when_the_owner_has_left() -> None:
         w.board.set_presence(seen(at=w.time), w.now())
         w.runner.recheck(w.board, w.now())
         assert w.runner.published["llm"].phase is phase
-    assert "llm" not in w.ledger._closed
+    assert "llm" not in w.ledger.closed
     w.time = Instant(START + 31)
     w.runner.tick()
     assert w.cuts() == []
@@ -230,10 +230,10 @@ def test_an_unload_is_handed_on_and_its_result_comes_back() -> None:
     w.job()
     w.returns()
     assert w.runner.claims == {"llm": None}
-    assert "llm" in w.ledger._closed
+    assert "llm" in w.ledger.closed
     w.runner.unload_result("llm", asked[0].attempt, shown=True)
     assert w.runner.claims == {"llm": True}
-    assert "llm" not in w.ledger._closed
+    assert "llm" not in w.ledger.closed
 
 
 def test_an_unload_that_nobody_can_do_is_not_claimed_to_have_worked() -> None:
@@ -243,14 +243,14 @@ def test_an_unload_that_nobody_can_do_is_not_claimed_to_have_worked() -> None:
     w.time = Instant(START + 10)
     w.runner.tick()
     assert w.runner.claims == {"llm": False}
-    assert "llm" not in w.ledger._closed
+    assert "llm" not in w.ledger.closed
 
 
 def test_an_upstream_that_is_configured_away_does_not_stay_closed() -> None:
     w = world(OnOwnerReturn.DRAIN)
     w.job()
     w.returns()
-    assert "llm" in w.ledger._closed
+    assert "llm" in w.ledger.closed
     w.runner.reconfigure(host([upstream("other")]))
-    assert "llm" not in w.ledger._closed
+    assert "llm" not in w.ledger.closed
     assert isinstance(w.ledger.release(next(w.ledger.jobs()).id, ReleasedBy.PROOF, w.now()), Moved)

@@ -109,12 +109,12 @@ async def test_reclaimed_is_reported_when_the_list_is_empty_and_not_before() -> 
         assert world.runner.claims == {"llm": None}
         await asyncio.sleep(0.2)
         assert world.reports() == []
-        assert "llm" in world.ledger._closed
+        assert "llm" in world.ledger.closed
         await asyncio.sleep(0.2)
         ((at, reason),) = world.reports()
         assert (at, reason) == (pytest.approx(0.3), "Reclaimed")
         assert world.runner.claims == {"llm": True}
-        assert "llm" not in world.ledger._closed
+        assert "llm" not in world.ledger.closed
         assert world.unloads.seen(world.runner.claims) == {"llm": (True, "it showed that it let go")}
     assert server.posts == [0.0]
 
