@@ -72,9 +72,7 @@ class Tunnelled(ExchangeBase):
             return
         self._move(FORWARDED)
         self.whole = None
-        self.request = request_head(
-            self.head, target, upstream.host_line, drop=drop, add=(*add, *SWITCH)
-        )
+        self.request = request_head(self.head, target, upstream.host_line, drop=drop, add=(*add, *SWITCH))
         self.upstream = upstream
         link = TunnelLink(upstream, cast("Exchange", self), client, self.head.fields[b"sec-websocket-key"])
         self.link = link
