@@ -265,3 +265,29 @@ async def test_no_unload_beside_the_owners_own_prompt(comfy: ComfyStandin, tmp_p
         await until(lambda: comfy.ended(theirs))
         assert comfy.seen("/free") == []
         assert comfy.ended(theirs) == "execution_success"
+
+
+async def test_drained_work_that_ends_in_time_is_spared_and_the_rest_is_cancelled_at_the_deadline(
+    comfy: ComfyStandin, tmp_path: Path
+) -> None:
+    async with lending(comfy, tmp_path, onOwnerReturn="drain", drainTimeout="3s") as lent:
+        short, long = await submit(lent, 1.0), await submit(lent, 30.0)
+        await lent.agent.pause(None)
+        async with lent.ask("POST", "/prompt", json={"prompt": graph()}) as answer:
+            assert answer.headers["x-vacancy-reason"] == "lending_disabled"
+        await until(lambda: comfy.ended(short))
+        assert comfy.seen("/queue", "/interrupt", f"/api/jobs/{long}/cancel") == [
+            entry for entry in comfy.seen("/queue") if entry["method"] == "GET"
+        ], "nothing is cancelled before the deadline"
+        await until(lambda: idle(lent))
+        assert (comfy.ended(short), comfy.ended(long)) == ("execution_success", "execution_interrupted")
+
+
+async def test_finish_never_cancels(comfy: ComfyStandin, tmp_path: Path) -> None:
+    async with lending(comfy, tmp_path, onOwnerReturn="finish", yieldOnVeto=True) as lent:
+        comfy.behave(device="cuda")
+        prompts = [await submit(lent, 1.5), await submit(lent, 1.5)]
+        await lent.agent.pause(None)
+        await until(lambda: idle(lent))
+        assert [comfy.ended(one) for one in prompts] == ["execution_success"] * 2
+        await until(lambda: comfy.seen("/free"))
