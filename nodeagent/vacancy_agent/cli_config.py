@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from vacancy_api.lending_host import LendingHost
     from vacancy_api.problems import FieldError
@@ -76,7 +77,30 @@ def judge(file: str) -> Verdict:
     errors = tuple(FieldError(path, problem) for path, problem in models_named_twice(host.spec))
     if errors:
         return Verdict(_name(file), None, errors=errors)
-    return Verdict(_name(file), host, warnings=tuple(advice(host)))
+    return Verdict(_name(file), host, warnings=(*advice(host), *_on_network(host)))
+
+
+def _on_network(host: LendingHost) -> Iterator[FieldError]:
+    """Servers on this machine that can be used past the gate; of servers elsewhere nothing is known here."""
+    from vacancy_agent.core.settings import Target  # noqa: PLC0415 - as above
+    from vacancy_api.problems import FieldError  # noqa: PLC0415
+    from vacancy_api.spec_upstreams import parse_target  # noqa: PLC0415
+
+    try:
+        from vacancy_agent.upstreams.listener_state import ListenerState, listener_state  # noqa: PLC0415
+    except ModuleNotFoundError:  # an installation for manifests alone
+        return
+    for index, upstream in enumerate(host.spec.upstreams):
+        url = parse_target(upstream.target)
+        if url is None:
+            continue
+        state = listener_state(Target(url.scheme, url.host, url.port))
+        if state is ListenerState.LISTENS_ON_NETWORK:
+            message = (
+                f"what listens on port {url.port} of this machine takes connections from the network, so "
+                "borrowers could go around the gate: bind it to 127.0.0.1"
+            )
+            yield FieldError(f"spec.upstreams[{index}].target", message)
 
 
 def _name(file: str) -> str:

@@ -37,6 +37,13 @@ SWITCHED_BY = {
     "local": "paused on this machine (vacancy resume ends it)",
 }
 
+RECLAIMS = {
+    "waiting": "the machine is wanted back: its work may end until the deadline",
+    "stood_down": "a give-back was called off, since its cause was gone",
+    "proceeding": "its work was taken back",
+}
+UNLOADS = {True: "let go", False: "has not shown that it let go", None: "has not answered yet"}
+
 
 def printable(value: Any) -> Any:
     """`value`, an answer of the API, with every character that a terminal would obey written as its escape.
@@ -67,6 +74,8 @@ def status(document: Document) -> str:
     parts += _credit_lines(document)
     parts += _load_lines(document)
     parts += _server_lines(document)
+    if document.get("debugUntil"):
+        parts += ["", debugging(document)]
     parts += _condition_lines(document["conditions"])
     return "\n".join(parts)
 
@@ -95,7 +104,7 @@ def why(document: Document) -> str:
     parts = [_lending_line(agent["lending"]), _presence_line(document["owner"])]
     for upstream in agent["upstreams"]:
         parts += _upstream_sentences(upstream)
-        parts += _server_sentences(document, upstream["name"])
+        parts += _server_sentences(document, upstream)
     return "\n".join(parts)
 
 
@@ -145,12 +154,30 @@ def _upstream_sentences(upstream: Document) -> list[str]:
     return sentences
 
 
-def _server_sentences(document: Document, name: str) -> list[str]:
-    """Nothing where its server can be reached, or where the agent does not say."""
-    server = document.get("upstreams", {}).get(name, {}).get("server", {})
-    if server.get("reachable") is not False:
-        return []
-    return [f"{name}: its server at {server['target']} cannot be reached ({server['why']})."]
+def _server_sentences(document: Document, upstream: Document) -> list[str]:
+    """What is to be known of its server: nothing where all is well, or where the agent does not say."""
+    name = upstream["name"]
+    more = document.get("upstreams", {}).get(name, {})
+    server, reclaim = more.get("server", {}), more.get("reclaim")
+    sentences = []
+    if server.get("reachable") is False:
+        sentences.append(f"{name}: its server at {server['target']} cannot be reached ({server['why']}).")
+    if upstream.get("listener") == "listens_on_network":
+        sentences.append(
+            f"{name}: its server takes connections from the network, past this agent: bind it to 127.0.0.1."
+        )
+    return [*sentences, *(_reclaim_sentences(name, reclaim) if reclaim else ())]
+
+
+def _reclaim_sentences(name: str, reclaim: Document) -> list[str]:
+    """The last decision about giving back, and what the server showed of an unload."""
+    told = RECLAIMS.get(reclaim["phase"], reclaim["phase"])
+    sentences = [f"{name}: {told} ({reclaim['since']})."]
+    unload = reclaim.get("unload")
+    if unload is not None:
+        shown = UNLOADS[unload["shown"]]
+        sentences.append(f"{name}: it was asked to unload and {shown} ({unload['why']}).")
+    return sentences
 
 
 def _credit_lines(document: Document) -> list[str]:
@@ -184,8 +211,8 @@ def _load_lines(document: Document) -> list[str]:
 
 
 def _server_lines(document: Document) -> list[str]:
-    names = [upstream["name"] for upstream in document["agent"]["upstreams"]]
-    lines = [line for name in names for line in _server_sentences(document, name)]
+    upstreams = document["agent"]["upstreams"]
+    lines = [line for upstream in upstreams for line in _server_sentences(document, upstream)]
     return ["", *lines] if lines else []
 
 

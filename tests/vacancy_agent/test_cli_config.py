@@ -3,12 +3,14 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import socket
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from standins import agents
 from standins.manifests import REMOVE, manifest
 from vacancy_agent import cli_config
 
@@ -103,3 +105,20 @@ def test_without_a_file_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -
         check()
     assert caught.value.code == 2
     assert "FILE" in capsys.readouterr().err
+
+
+@pytest.mark.component
+@pytest.mark.parametrize("bind", ["0.0.0.0", "127.0.0.1"])
+def test_a_server_that_can_be_used_past_the_gate_is_a_warning(
+    bind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with socket.create_server((bind, 0)) as server:
+        port = server.getsockname()[1]
+        path = tmp_path / "host.json"
+        path.write_text(json.dumps(agents.manifest(f"http://127.0.0.1:{port}")))
+        assert check(str(path)) == 0
+    told = (
+        f"{path}: warning: spec.upstreams[0].target: what listens on port {port} of this machine takes "
+        "connections from the network, so borrowers could go around the gate: bind it to 127.0.0.1"
+    )
+    assert (told in capsys.readouterr().out) == (bind == "0.0.0.0")

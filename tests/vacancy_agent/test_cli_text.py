@@ -211,3 +211,50 @@ def test_an_applied_credit_is_shown_with_what_was_charged_instead():
     credit["model"] = None
     assert "for its model (" in cli_text.status({**STATUS, "upstreams": upstreams})
     assert "charged" not in cli_text.status(STATUS)
+
+
+@pytest.mark.parametrize(
+    ("reclaim", "lines"),
+    [
+        (None, []),
+        (
+            {"phase": "waiting", "since": "T"},
+            ["llama: the machine is wanted back: its work may end until the deadline (T)."],
+        ),
+        (
+            {"phase": "proceeding", "since": "T", "unload": {"shown": False, "why": "it still lists m"}},
+            [
+                "llama: its work was taken back (T).",
+                "llama: it was asked to unload and has not shown that it let go (it still lists m).",
+            ],
+        ),
+        (
+            {"phase": "proceeding", "since": "T", "unload": {"shown": True, "why": "it showed it"}},
+            [
+                "llama: its work was taken back (T).",
+                "llama: it was asked to unload and let go (it showed it).",
+            ],
+        ),
+        ({"phase": "later", "since": "T"}, ["llama: later (T)."]),
+    ],
+)
+def test_giving_back_is_said_in_status_and_in_why(reclaim: object, lines: list[str]):
+    document = copy.deepcopy(STATUS)
+    document["upstreams"] = {"llama": {"residency": {}, "reclaim": reclaim, "server": {}}}
+    for render in (cli_text.status, cli_text.why):
+        said = [line for line in render(document).splitlines() if "(T)" in line or "unload" in line]
+        assert said == lines
+
+
+def test_a_server_on_the_network_is_said_with_what_to_do():
+    document = copy.deepcopy(STATUS)
+    told = "llama: its server takes connections from the network, past this agent: bind it to 127.0.0.1."
+    for state, shown in (("listens_on_network", True), ("loopback_only", False), ("unknown", False)):
+        document["agent"]["upstreams"][0]["listener"] = state
+        assert (told in cli_text.status(document)) == (told in cli_text.why(document)) == shown
+
+
+def test_an_open_debug_window_is_not_forgotten():
+    document = {**STATUS, "debugUntil": "2026-11-30T12:00:00Z"}
+    assert "\n\nEvery request is logged until 2026-11-30T12:00:00Z.\n" in cli_text.status(document)
+    assert "logged" not in cli_text.status({**STATUS, "debugUntil": None})
