@@ -14,6 +14,7 @@ Which models: option rejected are the loaders by the class of the node, since cu
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from vacancy_dialects import Route
     from vacancy_edge.jsonbody import Top
 
-MAX_NODES: Final = 10_000
+MAX_INPUTS: Final = 1 << 15
+"""Nodes and their inputs together; a graph of a thousand nodes has some ten thousand."""
+CLOSELY: Final = 64 << 10
+"""Bytes of lists and objects that are looked into value by value; in more of them, every name counts."""
 MAX_MODELS: Final = 64
 MAX_NAME: Final = 1024
 MAX_CLIENT_ID: Final = 256
@@ -47,6 +51,9 @@ _COMPANION: Final = re.compile(
     re.IGNORECASE,
 )
 """Inputs whose model comes with another one and is measured with it."""
+_FILE_END: Final = re.compile(rb'\.(?:safetensors|sft|ckpt|gguf|pt2?|pth|bin|pkl|onnx)"', re.IGNORECASE)
+_LIKELY: Final = re.compile(_FILE_END.pattern + rb"|\\u", re.IGNORECASE)
+"""A name in it ends like a file, or could and is written with escapes."""
 _FILES: Final = (".safetensors", ".sft", ".ckpt", ".gguf", ".pt", ".pt2", ".pth", ".bin", ".pkl", ".onnx")
 _SPACE: Final = b" \t\r\n"
 _CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -121,9 +128,9 @@ def _models(graph: msgspec.Raw | None) -> tuple[str | None, ...] | Refusal:
         return refusals.bad_request('The body has no "prompt". Send the graph in it, in the API format.')
     try:
         nodes = _GRAPH.decode(graph)
-        if len(nodes) > MAX_NODES:
-            return refusals.bad_request(f"The graph has more than {MAX_NODES} nodes.")
-        found = dict.fromkeys(name for node in nodes.values() for name in _named(node))
+        if sum(1 + len(node.inputs) for node in nodes.values()) > MAX_INPUTS:
+            return refusals.bad_request(f"The graph has more than {MAX_INPUTS} nodes and inputs.")
+        found = dict.fromkeys(_Names().of(nodes))
     except (msgspec.MsgspecError, RecursionError):
         return refusals.bad_request('"prompt" must be a graph in the API format: nodes by id, with inputs.')
     if len(found) > MAX_MODELS or any(len(name or "") > MAX_NAME for name in found):
@@ -131,14 +138,33 @@ def _models(graph: msgspec.Raw | None) -> tuple[str | None, ...] | Refusal:
     return tuple(found)
 
 
-def _named(node: _Node) -> Iterator[str | None]:
-    for key, value in node.inputs.items():
-        raw = bytes(value)
-        if key in _MAIN:
-            # A link to another node, or what no loader of the core takes: only its run will tell.
-            yield _STR.decode(raw) if raw.startswith(b'"') else None
-        elif b'"' in raw and not _COMPANION.search(key):
-            yield from (text for text in _texts(_ANY.decode(raw)) if _is_file(text))
+class _Names:
+    """The models that a graph names. What is looked into value by value is bounded: it costs most."""
+
+    def __init__(self) -> None:
+        self._closely = CLOSELY
+
+    def of(self, nodes: dict[str, _Node]) -> Iterator[str | None]:
+        """Every name, in the order of the graph; None: one that only its run will tell."""
+        for node in nodes.values():
+            for key, value in node.inputs.items():
+                raw = bytes(value)
+                if key in _MAIN:
+                    # A link to another node, or what no loader of the core takes.
+                    yield _STR.decode(raw) if raw.startswith(b'"') else None
+                elif _LIKELY.search(raw) and not _COMPANION.search(key):
+                    yield from self._inside(raw)
+
+    def _inside(self, raw: bytes) -> Iterator[str | None]:
+        if raw.startswith(b'"') or len(raw) <= self._closely:
+            self._closely -= 0 if raw.startswith(b'"') else len(raw)
+            yield from filter(_is_file, _texts(_ANY.decode(raw)))
+            return
+        if b"\\u" in raw:
+            yield None
+        for found in islice(_FILE_END.finditer(raw), MAX_MODELS + 1):
+            start = raw.rfind(b'"', 0, found.start()) + 1
+            yield raw[start : found.end() - 1].decode()
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:

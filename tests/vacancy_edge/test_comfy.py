@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from vacancy_api.reasons import Reason
 from vacancy_dialects import PromptAsk, table_for
 from vacancy_edge import Judged, Refusal, judge_body, retyped
 from vacancy_edge.bodies import edited
-from vacancy_edge.comfy import MAX_MODELS, MAX_NODES, judge_graph
+from vacancy_edge.comfy import CLOSELY, MAX_INPUTS, MAX_MODELS, judge_graph
 
 ID = "e186e2ca-b3f5-4bda-be65-4619f2694c33"
 MATCH = table_for("comfyui").classify("POST", b"/prompt", None)
@@ -76,6 +77,36 @@ def test_companions_come_with_a_model() -> None:
         "stack": [{"lora": "m.safetensors", "strength": 1}],
     }
     assert models(node(**companions), node(ckpt_name="main.safetensors")) == ("main.safetensors",)
+
+
+def test_in_large_values_every_name_counts_and_none_can_hide() -> None:
+    filler = ["x" * 100] * (CLOSELY // 100)
+    assert models(node(stack=[*filler, {"lora": "l.safetensors"}, "m.ckpt"])) == ("l.safetensors", "m.ckpt")
+    assert models(node(stack=filler)) == ()
+    raw = body({"1": node(stack=[*filler, "big.ckpt"])}).replace(b"big.ckpt", b"big\\u002eckpt")
+    assert ask(raw).models == (None,)
+    assert (
+        reason(body({"1": node(stack=[*filler, *(f"m{n}.bin" for n in range(100))])})) is Reason.BAD_REQUEST
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(["a.bin"] * 400_000, id="names"),
+        pytest.param([["a"]] * 500_000, id="lists"),
+        pytest.param("A" * (3 << 20), id="a picture"),
+        pytest.param("\n" * (1 << 20), id="escapes"),
+        pytest.param({f"k{n}": "v.bin" for n in range(200_000)}, id="keys"),
+    ],
+)
+def test_no_graph_holds_up_the_loop(value: Any) -> None:
+    """Within the body that is judged on the loop; a whole second would be some 20 times what it takes."""
+    raw = body({"1": node(x=value)})
+    assert 1 << 20 < len(raw) < 4 << 20
+    began = time.process_time()
+    judge_graph(ROUTE, raw, False)
+    assert time.process_time() - began < 1.0
 
 
 def test_a_name_that_another_node_computes_is_not_known() -> None:
@@ -167,11 +198,14 @@ def test_a_body_that_reads_in_two_ways_is_refused(raw: bytes) -> None:
 
 
 def test_bounds() -> None:
-    assert reason(body({str(at): node() for at in range(MAX_NODES + 1)})) is Reason.BAD_REQUEST
+    assert reason(body({str(at): {} for at in range(MAX_INPUTS + 1)})) is Reason.BAD_REQUEST
+    wide = node(**{f"x{at}": 0 for at in range(MAX_INPUTS)})
+    assert reason(body({"1": wide})) is Reason.BAD_REQUEST
+    assert models(node(**{f"x{at}": 0 for at in range(MAX_INPUTS - 1)})) == ()
     many = {str(at): node(ckpt_name=f"m{at}") for at in range(MAX_MODELS + 1)}
     assert reason(body(many)) is Reason.BAD_REQUEST
     assert reason(body({"1": node(ckpt_name="x" * 2000)})) is Reason.BAD_REQUEST
-    deep = b'{"prompt": {"1": {"inputs": {"x": ' + b"[" * 100 + b'"a"' + b"]" * 100 + b"}}}}"
+    deep = b'{"prompt": {"1": {"inputs": {"x": ' + b"[" * 100 + b'"a.bin"' + b"]" * 100 + b"}}}}"
     assert reason(deep) is Reason.BAD_REQUEST
 
 
