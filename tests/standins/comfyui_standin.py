@@ -22,8 +22,8 @@ def graph(seconds: float = 0.0, **inputs: Any) -> dict[str, Any]:
 
 
 class ComfyStandin:
-    def __init__(self, release: str = NEW) -> None:
-        command = [sys.executable, str(PROGRAM), "--port", "0", "--release", release]
+    def __init__(self, release: str = NEW, port: int = 0) -> None:
+        command = [sys.executable, str(PROGRAM), "--port", str(port), "--release", release]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline().split()[-1])

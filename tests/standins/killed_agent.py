@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vacancy_agent import cli
+from vacancy_agent.core.facts import Seconds
 from vacancy_agent.core.job import ReleasedBy
 from vacancy_agent.core.ledger import Ledger
 from vacancy_agent.store.journal import Partition
+from vacancy_agent.wiring import tracks
 from vacancy_http import Exchange
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ def plant(owner: type, name: str) -> None:
 
 
 if __name__ == "__main__":
+    tracks.GIVE_UP = Seconds(2.0)  # a test does not wait half a minute for a server that says nothing
     for method, owner in POINTS.items():
         plant(owner, method)
     sys.exit(cli.main())

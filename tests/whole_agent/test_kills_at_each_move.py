@@ -8,12 +8,15 @@ one. Between the proof and the journal's slot the end counts as not proved: the 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from standins.agents import free_port, manifest
+from standins.comfyui_standin import ComfyStandin, graph
 from standins.killable import ENDLESS, Machine
 from standins.openai_server import OpenAiStandin
 from standins.until import until
@@ -135,11 +138,71 @@ KILLS: dict[Move, Kill] = {
     ),
     (HELD, RELEASED, ASSUMED): Kill(time_passes, freed_by(ASSUMED), it_is_held_for_a_short_time),
 }
-TRACKED: set[Move] = {
-    (FORWARDING, TRACKING, None),
-    (TRACKING, HELD, None),
-    (TRACKING, RELEASED, PROOF),
-    (TRACKING, RELEASED, REPLACED),
+# A job whose submission was answered, and whose prompt runs on.
+
+
+@dataclass
+class Prompts:
+    """A planted agent in front of a ComfyUI whose prompts run until they are interrupted."""
+
+    machine: Machine
+    server: ComfyStandin
+
+    def another_server(self) -> None:
+        """One that knows nothing of the prompts, in the place of the one that was there."""
+        port = self.server.port
+        self.server.stop()
+        self.server = ComfyStandin(port=port)
+
+
+async def it_is_submitted(world: Prompts) -> None:
+    async with await world.machine.borrower() as borrower:
+        await borrower.ask({"prompt": graph(3600)}, path="/prompt")
+        await borrower.end()
+
+
+async def it_is_tracked(world: Prompts) -> None:
+    """And the agent knows the process that has it."""
+    while True:
+        async with await world.machine.borrower() as borrower:
+            await borrower.ask({"prompt": graph(3600)}, path="/prompt")
+            assert (await borrower.answer()).status == 200
+        if world.machine.written()[0].process is not None:
+            return
+        await it_ends(world)
+        await until(lambda: not world.machine.written(), within=30)
+
+
+async def it_ends(world: Prompts) -> None:
+    world.server.ask("POST", "/interrupt", {})
+
+
+async def the_server_says_nothing(world: Prompts) -> None:
+    os.kill(world.server.pid, signal.SIGSTOP)
+
+
+async def the_server_is_gone(world: Prompts) -> None:
+    world.server.stop()
+
+
+@dataclass(frozen=True)
+class PromptKill:
+    """As `Kill`."""
+
+    drive: Callable[[Prompts], Awaitable[None]]
+    points: dict[str, bool]
+    prepare: Callable[[Prompts], Awaitable[None]] | None = None
+
+
+KILLS_OF_PROMPTS: dict[Move, PromptKill] = {
+    (FORWARDING, TRACKING, None): PromptKill(
+        it_is_submitted, {"before track": HOLD, "after track": HOLD, "before mark": HOLD, "after mark": HOLD}
+    ),
+    (TRACKING, HELD, None): PromptKill(
+        the_server_says_nothing, {"before hold": HOLD, "after hold": HOLD, "after mark": HOLD}, it_is_tracked
+    ),
+    (TRACKING, RELEASED, PROOF): PromptKill(it_ends, freed_by(PROOF), it_is_tracked),
+    (TRACKING, RELEASED, REPLACED): PromptKill(the_server_is_gone, freed_by(REPLACED), it_is_tracked),
 }
 
 
@@ -147,7 +210,8 @@ def test_every_move_of_the_tables_is_killed() -> None:
     moves: set[Move] = {(None, FORWARDING, None)}
     moves |= {(was, to, None) for was in Phase for to in MOVES[was] if to is not RELEASED}
     moves |= {(was, RELEASED, by) for was in Phase for by in RELEASES[was]}
-    assert KILLS.keys() | TRACKED == moves
+    assert KILLS.keys() | KILLS_OF_PROMPTS.keys() == moves
+    assert not KILLS.keys() & KILLS_OF_PROMPTS.keys()
 
 
 @pytest.fixture
@@ -183,3 +247,47 @@ async def test_killed_in_the_midst_of(world: World, move: Move) -> None:
         world.server.let_go()
         await until(lambda: not machine.holds(), within=30)
         assert await machine.refusal() == "", point
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Iterator[Prompts]:
+    with ComfyStandin() as server:
+        document = manifest(server.url, dialect="comfyui", yieldOnVeto=False)
+        with Machine(tmp_path / "agent", document, planted=True) as machine:
+            world = Prompts(machine, server)
+            yield world
+        if world.server is not server:
+            world.server.stop()
+
+
+async def prompt_refusal(world: Prompts) -> str:
+    async with await world.machine.borrower() as borrower:
+        await borrower.ask({"prompt": graph(0)}, path="/prompt")
+        return (await borrower.answer()).reason
+
+
+@pytest.mark.component
+@pytest.mark.parametrize("move", KILLS_OF_PROMPTS, ids=lambda move: " ".join(str(one) for one in move if one))
+async def test_a_prompts_job_killed_in_the_midst_of(prompts: Prompts, move: Move) -> None:
+    kill, machine = KILLS_OF_PROMPTS[move], prompts.machine
+    for point, hold in kill.points.items():
+        if kill.prepare is not None:
+            await kill.prepare(prompts)
+        machine.dies_at(point)
+        await kill.drive(prompts)
+        await machine.died()
+        if kill.drive is the_server_is_gone:
+            prompts.another_server()
+        elif kill.drive is the_server_says_nothing:
+            os.kill(prompts.server.pid, signal.SIGCONT)
+        machine.start()
+        if kill.drive in {it_is_submitted, the_server_says_nothing}:
+            assert len(machine.holds()) == 1, point
+            assert await prompt_refusal(prompts) == "resource_busy"
+            await it_ends(prompts)
+        else:  # the server itself shows the end, which may come at once
+            assert len(machine.written()) <= hold, point
+        await until(lambda: not machine.written(), within=30)
+        assert machine.holds() == []
+        assert await prompt_refusal(prompts) == "", point
+        await until(lambda: not machine.written(), within=30)
