@@ -5,7 +5,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from standins.hosts import NOON, START, cpu, host, memory, resource, seen, upstream, vacant
 from standins.worlds import World, ask_of, board_of, oracle, worlds
@@ -42,7 +42,6 @@ def refused(verdict: Verdict) -> Refuse:
     return verdict
 
 
-@settings(max_examples=settings().max_examples * 4)
 @given(worlds())
 def test_decides_as_the_dumb_gate_does(world: World) -> None:
     agrees(world)
