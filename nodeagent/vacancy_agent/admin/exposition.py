@@ -53,7 +53,7 @@ def _lines(family: Family) -> Iterator[str]:
     about = family.about.replace("\\", "\\\\").replace("\n", "\\n")
     yield f"# HELP {family.name} {about}\n# TYPE {family.name} {family.kind}\n"
     for values, number in family.samples:
-        pairs = zip(family.labels, values, strict=True)
+        pairs = sorted(zip(family.labels, values, strict=True))  # a series has one spelling
         labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
         yield (
             f"{family.name}{{{labels}}} {float(number)!r}\n"
