@@ -12,6 +12,7 @@ Needs root and the packages dbus and systemd, but no systemd as PID 1.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -21,6 +22,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+import psutil
 
 LOGIN1 = "org.freedesktop.login1"
 MANAGER = "/org/freedesktop/login1"
@@ -120,6 +123,8 @@ class LogindLab:
     ) -> str:
         """Log somebody in; returns the session's id. `runs`: the name of a process below the leader."""
         leader = self._leader(runs, uid)
+        while runs is not None and not _runs(leader.pid, runs):  # noqa: ASYNC110 - a process sets no event
+            await asyncio.sleep(0.005)
         body = [uid, leader.pid, "lab", type, cls, desktop, seat, 0, tty, "", remote, "", "", []]
         reply = await self._call(MANAGER, "Manager", "CreateSession", "uusssssussbssa(sv)", body)
         name, path, _, fifo = reply.body[:4]
@@ -221,6 +226,13 @@ class LogindLab:
         return subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, user=uid
         )
+
+
+def _runs(pid: int, name: str) -> bool:
+    """Whether a child of that name is there: a session that is seen before its compositor is another one."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return any(child.name() == name for child in psutil.Process(pid).children())
+    return False
 
 
 def _end(leader: subprocess.Popen[bytes]) -> None:

@@ -61,6 +61,10 @@ class _Process:
         self.socket.setblocking(False)
 
 
+START_S = 20.0
+"""The first body waits this much longer: its reader has to start, which takes its time on a busy machine."""
+
+
 class ProcessLane:
     """The helper process of one loop, started with the first large body."""
 
@@ -104,6 +108,7 @@ class ProcessLane:
                 self._ask(job, fd)
 
     def _ask(self, job: _Job, fd: int) -> None:
+        seconds = self._deadline_s + (START_S if self._process is None else 0.0)
         try:
             process = self._process or self._start()
             socket.send_fds(process.socket, [encode(job.question)], [fd])
@@ -112,7 +117,7 @@ class ProcessLane:
             job.done(helper_lost(f"its reader could not be asked ({error.strerror or error})"))
             return
         self._current = job
-        self._deadline = self._loop.call_later(self._deadline_s, self._drop, "reading it took too long")
+        self._deadline = self._loop.call_later(seconds, self._drop, "reading it took too long")
 
     def _start(self) -> _Process:
         self._process = process = _Process()

@@ -98,12 +98,12 @@ class Joined:
         return []
 
     async def idle(self, why: str) -> None:
-        """Lend nothing, and start idle the next time."""
-        self._tell("idle", why=why)
+        """Lend nothing, and start idle the next time. Told when both are so."""
         await self._agent.apply(self._local.idle)
         self._document = None
         self.waiting()
         await self._keep("")
+        self._tell("idle", why=why)
 
     def waiting(self) -> None:
         """Say that there is no configuration, which is no fault."""
