@@ -116,6 +116,8 @@ class HiddenUsers:
 
     ever_seen: bool = False
     """Some process of the device was in the list once: then a silent list is a failure, not a limit."""
+    blind: bool = False
+    """The list was found to show nobody: its silence is believed no more until somebody is in it."""
     _against: set[Instant] = field(default_factory=set)
 
     def judge(self, sample: Attributed, *, explained: bool) -> LoadSample:
@@ -125,7 +127,10 @@ class HiddenUsers:
             sample: with the total of about the same time, where there is one.
             explained: borrowed work is, or just was, on the GPU and may not be counted by process (ROCm).
         """
-        self.ever_seen |= bool(sample.users)
+        if sample.users:
+            self.ever_seen, self.blind = True, False
+        if self.blind:
+            return NotPossible(HIDDEN)
         total = sample.total
         if total is None or total.load < NOTEWORTHY or sample.everything > 0 or explained:
             self._against.clear()
@@ -134,4 +139,7 @@ class HiddenUsers:
             self._against.add(total.at)
         if len(self._against) < 2:  # noqa: PLR2004 - two, one after the other
             return sample
-        return Failed(HIDDEN) if self.ever_seen else NotPossible(HIDDEN)
+        if self.ever_seen:
+            return Failed(HIDDEN)
+        self.blind = True
+        return NotPossible(HIDDEN)

@@ -328,7 +328,7 @@ def _renewed(known: _Guarded | None, resource: ResourceSettings, gap: Seconds) -
     guard = Guard(pressure.engage_after, pressure.release_after, gap)
     one = _Guarded(resource, guard, Timed(gap), True if pressure.required else None)
     if known is not None and known.learned is not None and _same_device(known, resource):
-        one.learned = known.learned
+        one.learned, one.hidden = known.learned, known.hidden
         one.learned.recap(pressure.cap)
     return one
 

@@ -62,6 +62,18 @@ class TestHiddenUsers:
         assert watch.judge(again, explained=False) is again, "the same total as before"
         assert watch.judge(sample(at=14.0, total=(60.0, 12.0)), explained=False) == NotPossible(HIDDEN)
 
+    def test_a_list_that_showed_nobody_is_believed_no_more_until_it_shows_somebody(self) -> None:
+        watch = HiddenUsers()
+        for at in (10.0, 12.0):
+            watch.judge(sample(at=at, total=(60.0, at)), explained=False)
+        idle = sample(at=14.0, total=(0.0, 14.0))
+        assert watch.judge(idle, explained=False) == NotPossible(HIDDEN), (
+            "an idle card looks like a blind list"
+        )
+        somebody = sample(GpuUser({}), at=16.0)
+        assert watch.judge(somebody, explained=False) is somebody
+        assert watch.judge(idle, explained=False) is idle
+
     def test_a_list_that_once_worked_fails_now(self) -> None:
         watch = HiddenUsers()
         watch.judge(sample(GpuUser({})), explained=False)

@@ -74,6 +74,8 @@ class TestWhetherItApplies:
         it.see(nobody, times=3)
         assert it.state is Pressure.OFF
         assert "hostPID" in it.why
+        it.see(times=3)
+        assert it.state is Pressure.OFF, "an idle card with an empty list is no news"
         required = Pressed(LEARNED)
         required.see(nobody, times=3)
         assert required.state is Pressure.UNKNOWN
