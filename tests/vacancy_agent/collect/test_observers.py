@@ -4,22 +4,26 @@ import asyncio
 import itertools
 import statistics
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.nvidia_smi_lab import NvidiaSmiLab, device
+from lab.nvidia_smi_lab import NvidiaSmiLab, device, process
 from standins.clock import FakeClock
 from standins.sink import RecordingSink
 from standins.until import until
 from vacancy_agent.clock import SystemClock
 from vacancy_agent.collect.observers import Observers
 from vacancy_agent.core.facts import Evidence, Instant, MemoryCapacity, Presence, Ready, Seconds, Unknown
+from vacancy_agent.core.owner_load import Attributed, Failed
 from vacancy_agent.core.settings import (
     HostSettings,
     LendingSettings,
     OwnerSettings,
+    PressureMode,
+    PressureSettings,
     ResourceSettings,
     ResourceType,
     SamplingSettings,
@@ -114,6 +118,48 @@ async def test_a_hung_probe_does_not_hold_up_the_end(nvidia_smi: NvidiaSmiLab) -
     assert observers.abandoned_probes == 0
 
 
+LEARNED = PressureSettings(mode=PressureMode.LEARNED)
+
+
+async def test_a_load_is_sampled_where_it_is_judged_and_by_its_own_cadence(nvidia_smi: NvidiaSmiLab) -> None:
+    nvidia_smi.devices(device(GPU))
+    nvidia_smi.processes(process(GPU, 4_000_000, sm=7))
+    judged = ResourceSettings("gpu", ResourceType.NVIDIA, pressure=LEARNED)
+    radeon = ResourceSettings("radeon", ResourceType.AMD, pressure=LEARNED)
+    quick = SamplingSettings(interval=Seconds(1000.0), pressure_interval=Seconds(0.1))
+    host = replace(settings(1.0, judged, radeon, RESOURCES[2]), sampling=quick)
+    async with observing(host, source=HEADLESS) as (_, sink):
+        await sink.until(lambda s: len(s.pressure["gpu"]) > 3 and s.pressure["radeon"])
+        assert len(nvidia_smi.calls) == 1, "the capacity has its own"
+        (first, *_) = sink.pressure["gpu"]
+        assert isinstance(first, Attributed), "the device was looked at before"
+        assert (first.device, first.owner) == (GPU, 7.0)
+        assert first.total is not None
+        assert first.total.load == 0.0
+        assert isinstance(sink.pressure["radeon"][0], Failed)
+        assert sink.pressure.keys() == {"gpu", "radeon"}
+
+
+async def test_a_load_that_nobody_judges_is_not_sampled(nvidia_smi: NvidiaSmiLab) -> None:
+    nvidia_smi.devices(device(GPU))
+    async with observing(settings(0.1), source=HEADLESS) as (_, sink):
+        await sink.until(lambda s: len(s.capacity["gpu"]) > 2)
+        assert sink.pressure == {}
+        assert nvidia_smi.pmon_calls == []
+
+
+async def test_a_hung_pmon_moves_no_other_cadence(nvidia_smi: NvidiaSmiLab) -> None:
+    nvidia_smi.devices(device(GPU))
+    nvidia_smi.pmon_mode("hang")
+    judged = ResourceSettings("gpu", ResourceType.NVIDIA, pressure=LEARNED)
+    async with observing(settings(0.05, judged), source=HEADLESS) as (_, sink):
+        await until(lambda: nvidia_smi.pmon_calls)
+        sink.presence.clear()
+        sink.capacity.clear()
+        await sink.until(lambda s: len(s.presence) >= 30 and len(s.capacity["gpu"]) >= 5)
+        assert sink.pressure == {}, "it still hangs"
+
+
 async def test_inline_samples_are_there_when_the_call_returns(nvidia_smi: NvidiaSmiLab) -> None:
     async with observing(settings(100.0), source=HEADLESS) as (observers, sink):
         await sink.until(lambda s: s.capacity["ram"])
@@ -189,9 +235,14 @@ async def test_a_sleep_that_nobody_announced_is_seen_from_the_clocks(nvidia_smi:
 
 async def test_announced_sleep_makes_every_loop_sample_again(nvidia_smi: NvidiaSmiLab) -> None:
     nvidia_smi.devices(device(GPU))
+    nvidia_smi.processes()
     clock, source = FakeClock(), Watched()
-    async with observing(settings(1000.0), clock, source) as (observers, sink):
+    judged = ResourceSettings("gpu", ResourceType.NVIDIA, pressure=LEARNED)
+    rare = SamplingSettings(interval=Seconds(1000.0), pressure_interval=Seconds(1000.0))
+    host = replace(settings(1000.0, judged, *RESOURCES[1:]), sampling=rare)
+    async with observing(host, clock, source) as (observers, sink):
         await sink.until(lambda s: s.capacity["gpu"] and len(s.capacity["cpu"]) > 1 and s.presence)
+        await sink.until(lambda s: len(s.pressure["gpu"]) == 1)
         for probe in observers._nvidia.values():
             for _ in range(5):
                 probe.backoff.miss()
@@ -202,6 +253,7 @@ async def test_announced_sleep_makes_every_loop_sample_again(nvidia_smi: NvidiaS
         before = {name: len(readings) for name, readings in sink.capacity.items()}
         sleep(False)
         await sink.until(lambda s: all(len(s.capacity[name]) > before[name] for name in before))
+        await sink.until(lambda s: len(s.pressure["gpu"]) == 2)
         assert [name for name, _ in sink.sleeps] == ["suspending", "resumed"]
         assert isinstance(sink.capacity["gpu"][-1], Ready), "a back-off from before the sleep is forgotten"
         assert clock.now() == Instant(1060.0)
