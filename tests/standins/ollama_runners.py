@@ -73,6 +73,8 @@ class Runner:
     keep_alive: float
     expires_at: float
     users: int = 0
+    stuck: bool = False
+    """It was unloaded and stays listed ("Stopping...")."""
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     def row(self) -> dict[str, Any]:
@@ -157,10 +159,11 @@ class Runners:
             self._burner = None
 
     def unload(self, model: Model) -> None:
-        """As keep_alive 0 without a prompt: whatever runs may end."""
+        """As keep_alive 0 without a prompt: whatever runs may end. Whatever comes of it, its time is over."""
         runner = self.loaded.get(model.name)
-        if runner is None or self.behaviour.unload == "stays":
+        if runner is None:
             return
+        runner.stuck = self.behaviour.unload != "ok"
         runner.keep_alive = 0.0
         runner.expires_at = time.time()
         self._expire()
@@ -205,7 +208,11 @@ class Runners:
 
     def _expire(self) -> None:
         now = time.time()
-        gone = [name for name, runner in self.loaded.items() if not runner.users and runner.expires_at <= now]
+        gone = [
+            name
+            for name, runner in self.loaded.items()
+            if not runner.users and not runner.stuck and runner.expires_at <= now
+        ]
         for name in gone:
             del self.loaded[name]
         if gone:

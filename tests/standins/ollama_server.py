@@ -152,9 +152,9 @@ class Server:
             )
 
     async def _unload(self, model: Model, body: dict[str, Any]) -> web.Response:
+        self.runners.unload(model)
         if self.runners.behaviour.unload == "hangs":
             await asyncio.sleep(3600)
-        self.runners.unload(model)
         return web.json_response(self._last(body, "unload"))
 
     async def _tokens(
