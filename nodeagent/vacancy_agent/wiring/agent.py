@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from vacancy_agent.wiring.config import Configuration
     from vacancy_http import Counters
 
-RETRY_TICKS = 5
-"""Ticks between two attempts to bind a port that was taken: whoever has it may end."""
+SOCKET_TICKS = 5
+"""Ticks between two looks at the sockets: whether they listen, and whether a port that was taken is free."""
 TICK_S = 1.0
 """Between two looks at what changes by time alone: stale presence, pauses that end."""
 
@@ -113,6 +113,7 @@ class Agent:
         self.readings = Readings(board, self.reclaim, clock, tell, self.findings.soon, self.pressure)
         self.residents = Residents(self.host, self.holds, self.store, self.findings.soon)
         self.listeners = Listeners(self.host, self._journal, state)
+        self.readings.on_wake.append(self.listeners.connect_anew)
         self.debug = DebugWindow(self.listeners.watch, clock, tell)
         self.servers = ServerListeners(tell)
         self.servers.follow(config.host.upstreams)
@@ -351,9 +352,10 @@ class Agent:
             self.reclaim.tick()  # the loop's timers stand still while the machine sleeps
             self.readings.tick()
             self._count_usage()
-            must_listen([*self.listeners.deaf(), *(self.api.deaf() if self.api is not None else ())])
-            if tick % RETRY_TICKS == 0 and self._unbound:
-                await self._listen()
+            if tick % SOCKET_TICKS == 0:
+                must_listen([*self.listeners.deaf(), *(self.api.deaf() if self.api is not None else ())])
+                if self._unbound:
+                    await self._listen()
 
 
 def _partitions(config: Configuration) -> list[PartitionSpec]:
