@@ -85,6 +85,10 @@ class Upstream:
     def close(self) -> None:
         """Close what rests; a connection in use is closed when its exchange ends."""
         self._closed = True
+        self.close_idle()
+
+    def close_idle(self) -> None:
+        """Close what rests now: after a sleep of the machine a connection may be dead without a word."""
         for link in self.idle[:]:
             link.abort()
 

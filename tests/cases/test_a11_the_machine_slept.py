@@ -95,7 +95,7 @@ async def test_at_the_moment_of_waking_nothing_is_known(
             verdict = decide(host.board, Ask("up"), clock.now(), clock.wall())
             seen.extend((verdict, host.board.capacity["gpu"], host.board.pressure["gpu"]))
 
-        lent.agent.readings.woke = looked
+        lent.agent.readings.on_wake.append(looked)
         clock.sleep(NIGHT)
         await until(lambda: seen, within=20)
         verdict, capacity, pressure = seen

@@ -43,6 +43,18 @@ def test_close_closes_what_rests_and_keeps_nothing_more() -> None:
     assert rig.app.endings == [Ending.COMPLETE] * 2
 
 
+def test_what_rests_can_be_closed_alone() -> None:
+    rig = Rig()
+    rig.connect(GET)
+    rig.connect(GET)
+    rig.link(0).send(OK)
+    rig.upstream.close_idle()
+    assert rig.link(0).transport.aborted
+    assert not rig.link(1).transport.aborted
+    rig.link(1).send(OK)
+    assert rig.upstream.idle_count == 1
+
+
 class TestRetry:
     def used_once(self) -> Rig:
         rig = Rig()

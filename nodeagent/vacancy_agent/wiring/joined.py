@@ -200,7 +200,7 @@ class JoinedAgent:
         self.joined = Joined(self.agent, document, state, local, tell)
         self._member = Member(self.joined, identity, state.path / "secrets", clock, tell)
         self.agent.findings.changed = self._member.nudge
-        self.agent.readings.woke = self._member.woke
+        self.agent.readings.on_wake.append(self._member.woke)
 
     async def run(self, ready: asyncio.Event) -> None:
         """Lend, and be a member of the cluster, until cancelled."""

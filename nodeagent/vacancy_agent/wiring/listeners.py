@@ -82,6 +82,11 @@ class Listeners:
         for running in self._running.values():
             watch(running.proxy, on=on)
 
+    def connect_anew(self) -> None:
+        """The machine slept: no request is sent on a connection to a server from before."""
+        for running in self._running.values():
+            running.upstream.close_idle()
+
     async def apply(self, config: Configuration) -> list[str]:
         """Have exactly the listeners of this configuration; also to try again what failed before.
 

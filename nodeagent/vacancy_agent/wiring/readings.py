@@ -42,8 +42,8 @@ class Readings:
         self._tell = tell
         self._changed = changed
         self._pressure = pressure
-        self.woke: Callable[[], None] | None = None
-        """Set by whoever has connections that do not outlive a sleep."""
+        self.on_wake: list[Callable[[], None]] = []
+        """For whoever has connections that do not outlive a sleep."""
 
     def set_capacity(self, resource: str, reading: Reading[Capacity]) -> None:
         """A new reading of a resource."""
@@ -90,8 +90,8 @@ class Readings:
         self._tell("resumed")
         self._reclaim.tick()  # a timer stands still in a sleep, a deadline does not
         self._changed()
-        if self.woke is not None:
-            self.woke()
+        for wake in self.on_wake:
+            wake()
 
     def _pressed(self, resource: str, edge: PressureEdge, now: Instant) -> None:
         self._tell("owner's load takes back", resource=resource, why=edge.why)

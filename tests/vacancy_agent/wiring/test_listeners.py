@@ -260,3 +260,15 @@ def test_every_limit_of_the_contract_reaches_the_engine():
     assert (found.header_read_s, found.body_read_s, found.body_idle_s) == (10.0, 120.0, 20.0)
     assert (found.write_stall_s, found.keep_alive_s) == (60.0, 75.0)
     assert (found.max_connections, found.max_body_bytes) == (256, 64 << 20)
+
+
+async def test_after_a_sleep_no_request_goes_out_on_a_connection_from_before(
+    standin: OpenAiStandin, tmp_path: Path
+) -> None:
+    async with rig(tmp_path / "agent", manifest(standin.url)) as it:
+        assert await it.answers() == 200
+        (running,) = it.listeners._running.values()
+        assert running.upstream.idle_count == 1
+        it.lent.agent.readings.resumed(it.lent.agent.host.clock.now())
+        assert running.upstream.idle_count == 0
+        assert await it.answers() == 200

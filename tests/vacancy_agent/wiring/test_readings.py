@@ -130,13 +130,14 @@ def test_a_capacity_reading_goes_onto_the_board(readings: Readings, spy: Spy, cl
 
 
 def test_a_sleep_outdates_everything_and_is_told(readings: Readings, spy: Spy, clock: FakeClock):
+    readings.on_wake.append(lambda: spy.calls.append("woke"))
     readings.suspending(clock.now())
     assert isinstance(spy.board.presence, Stale)
     clock.sleep(8 * 3600)
     readings.resumed(clock.now())
     assert isinstance(spy.board.capacity["gpu"], Stale)
     assert [event for event, _ in spy.told] == ["suspending", "resumed"]
-    assert spy.calls == ["recheck", "changed", "outdate", "reclaim_tick", "changed"]
+    assert spy.calls == ["recheck", "changed", "outdate", "reclaim_tick", "changed", "woke"]
     readings.set_presence(seen(Evidence.ABSENT, clock.now()))
     assert isinstance(spy.board.presence, Ready)
 
