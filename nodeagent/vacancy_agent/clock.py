@@ -16,7 +16,7 @@ from vacancy_agent.core.facts import Instant, Seconds, WallTime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# To make a named type is a call, and every request reads both clocks: the functions count as answering in them.
+# To make a named type is a call, and every request reads both clocks: the functions count as making them.
 if sys.platform == "linux":
     _boottime = cast("Callable[[int], Instant]", time.clock_gettime)
 _walltime = cast("Callable[[], WallTime]", time.time)  # noqa: TID251 - this is clock.py

@@ -6,7 +6,7 @@ from vacancy_edge import refusals
 from vacancy_edge.bodies import Judged
 from vacancy_edge.bodyhelper import LARGE, BodyHelper
 from vacancy_edge.budget import Budget
-from vacancy_edge.judged import is_judged, judge_body, judge_head, judge_plain, retyped
+from vacancy_edge.judged import is_judged, judge_body, judge_head, judge_plain, plain_model, retyped
 from vacancy_edge.refusal import Refusal, refusal_reply
 from vacancy_edge.tokens import Principal, Scope, TokenTable
 
@@ -23,6 +23,7 @@ __all__ = [
     "judge_body",
     "judge_head",
     "judge_plain",
+    "plain_model",
     "refusal_reply",
     "refusals",
     "retyped",

@@ -24,6 +24,7 @@ JUDGED_KEYS: Final = frozenset({"model", "stream", "background", "n", *_OUTPUT_K
 """The keys that decide something on JSON routes of every dialect."""
 
 _STR: Final[msgspec.json.Decoder[str]] = msgspec.json.Decoder(str)
+decode_text: Final = _STR.decode
 _INT: Final[msgspec.json.Decoder[int]] = msgspec.json.Decoder(int)
 
 

@@ -44,13 +44,14 @@ _LONGEST_LIST: Final = (
 _PIECE: Final = 1 << 20
 
 _OBJECT: Final[msgspec.json.Decoder[dict[str, msgspec.Raw]]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+decode_top: Final = _OBJECT.decode
 _STR: Final[msgspec.json.Decoder[str]] = msgspec.json.Decoder(str)
 _OPEN: Final = re.compile(rb"[ \t\r\n]*\{")
 _KEY: Final = re.compile(rb'[ \t\r\n]*("(?:[^"\\]++|\\.)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _KEYS: Final = re.compile(r"[a-z0-9_-]*")  # of which nobody has to ask how they are written
 _AFTER: Final = re.compile(rb"[ \t\r\n]*([,}])")
 
-_plain_lists: Final[dict[tuple[str, ...], tuple[int, bytes]]] = {}
+plain_lists: Final[dict[tuple[str, ...], tuple[int, bytes]]] = {}
 """Lists of keys that are plain: of ASCII, in lower case. For each, the bytes of a compact body that are not
 values, and how Python's json module puts the values between the keys."""
 
@@ -67,7 +68,7 @@ def read_object(
     spelling.
     """
     try:
-        top = _OBJECT.decode(body)  # 1
+        top = decode_top(body)  # 1
     except RecursionError:
         return ambiguous_body("The JSON body is nested too deeply. Send at most a few hundred levels.")
     except msgspec.ValidationError:
@@ -75,7 +76,7 @@ def read_object(
     except msgspec.DecodeError as error:
         return _malformed(error, body)
     ascii_only = isinstance(body, bytes) and body.isascii()
-    known = _plain_lists.get(tuple(top))  # 3, 5
+    known = plain_lists.get(tuple(top))  # 3, 5
     if known is not None and ascii_only:  # 2
         around, spaced = known
         if sum(map(len, top.values())) + around == len(body) or spaced % tuple(top.values()) == body:  # 4
@@ -104,10 +105,10 @@ def _ambiguous(top: Top, body: bytes | memoryview, watched: tuple[Collection[str
 
 def _remember(top: Top, length: int) -> None:
     """Keep this list of keys, in bounds. A full store starts anew: simpler than an order."""
-    if len(_plain_lists) >= _MOST_LISTS:
-        _plain_lists.clear()
+    if len(plain_lists) >= _MOST_LISTS:
+        plain_lists.clear()
     spaced = b"{%b}" % b", ".join([b'"%b": %%b' % key.encode() for key in top])
-    _plain_lists[tuple(top)] = (length + 4 * len(top) + 1, spaced)
+    plain_lists[tuple(top)] = (length + 4 * len(top) + 1, spaced)
 
 
 def _folded(top: Top, watched: tuple[Collection[str], ...]) -> Refusal | None:

@@ -15,17 +15,19 @@ from vacancy_dialects import BodyRule, BodyShape, QueryRule, RouteClass, RunnerA
 from vacancy_edge import refusals
 from vacancy_edge.bodies import (
     JUDGED_KEYS,
+    MAX_MODEL_NAME,
     NOTHING,
     Edit,
     Judged,
     background,
     count,
+    decode_text,
     edited,
     output,
     text_of,
 )
 from vacancy_edge.comfy import judge_graph
-from vacancy_edge.jsonbody import cut_spans, read_object, walk
+from vacancy_edge.jsonbody import cut_spans, decode_top, plain_lists, read_object, walk
 from vacancy_edge.multipart import boundary_of, read_form
 from vacancy_edge.ollama_body import judge_ollama, ollama_name
 from vacancy_edge.refusal import Refusal
@@ -157,6 +159,28 @@ def judge_plain(
         return found
     asks, edits = found
     return msgspec.structs.replace(asks, forward=edited(body, edits)) if edits else asks
+
+
+def plain_model(body: bytes, barred: frozenset[str]) -> str | None:
+    """The model that a plain JSON body names, where one look tells.
+
+    None: `judge_plain` has to say. So it is where no model is named, where a top-level key is in `barred`,
+    and wherever the keys are not a list that is remembered as plain. What passes here, `read_object` passes
+    by the same steps.
+    """
+    try:
+        top = decode_top(body)  # 1
+        known = plain_lists.get(tuple(top))  # 3, 5
+        if known is None or not body.isascii() or not barred.isdisjoint(top):  # 2
+            return None
+        values = tuple(top.values())
+        around, spaced = known
+        if sum(map(len, values)) + around != len(body) and spaced % values != body:  # 4
+            return None
+        model = decode_text(top["model"])
+    except (KeyError, RecursionError, msgspec.MsgspecError):
+        return None
+    return model if len(model) <= MAX_MODEL_NAME else None
 
 
 def judge_edits(

@@ -37,7 +37,6 @@ class Upstream:
     """
 
     __slots__ = (
-        "_closed",
         "_opening",
         "_tls",
         "authority",
@@ -48,6 +47,7 @@ class Upstream:
         "limits",
         "plain",
         "port",
+        "room",
     )
 
     def __init__(
@@ -71,8 +71,9 @@ class Upstream:
         self.host_line = b" HTTP/1.1\r\nhost: %b\r\n" % authority
         self.idle: list[UpstreamConnection] = []
         """Connections that rest; whoever takes one from its end calls its `reuse`."""
+        self.room = limits.max_idle
+        """How many may rest; none once it is closed."""
         self._opening: dict[UpstreamConnection, asyncio.Task[None]] = {}
-        self._closed = False
         self.heads: dict[bytes, ParsedResponse] = {}
         self.plain: ParsedResponse | None = None
         """The last head of a plain reply: the next one is most likely the same."""
@@ -84,7 +85,7 @@ class Upstream:
 
     def close(self) -> None:
         """Close what rests; a connection in use is closed when its exchange ends."""
-        self._closed = True
+        self.room = 0
         self.close_idle()
 
     def close_idle(self) -> None:
@@ -118,7 +119,7 @@ class Upstream:
 
     def put_back(self, link: UpstreamConnection) -> bool:
         """Keep `link` for later; False when there is no room for it."""
-        if self._closed or len(self.idle) >= self.limits.max_idle:
+        if len(self.idle) >= self.room:
             return False
         self.idle.append(link)
         return True

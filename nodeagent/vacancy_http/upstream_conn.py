@@ -39,6 +39,8 @@ class UpstreamConnection(asyncio.Protocol):
     __slots__ = (
         "_buffer",
         "_decoder",
+        "_head_s",
+        "_idle_s",
         "_keep",
         "_left",
         "_paused",
@@ -61,6 +63,9 @@ class UpstreamConnection(asyncio.Protocol):
 
     def __init__(self, upstream: Upstream, wheel: Wheel, x: Exchange) -> None:
         self._upstream = upstream
+        limit = upstream.limits.response_head_s
+        self._head_s = NEVER if limit is None else limit
+        self._idle_s = upstream.limits.idle_s
         self._wheel = wheel
         self.exchange: Exchange | None = x
         self.state = CONNECTING
@@ -190,8 +195,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.state = HEAD
         else:
             self._move(HEAD)
-        limit = self._upstream.limits.response_head_s
-        self.deadline = NEVER if limit is None else self._wheel.horizon + limit
+        self.deadline = self._wheel.horizon + self._head_s
         self.exchange = x
         self._received = 0
         x.link = self
@@ -238,10 +242,12 @@ class UpstreamConnection(asyncio.Protocol):
             return False
         x.link = None
         upstream = self._upstream
-        if upstream.put_back(self):
+        idle = upstream.idle
+        if len(idle) < upstream.room:  # as `put_back`
+            idle.append(self)
             self.state = IDLE
             self.exchange = None
-            self.deadline = self._wheel.horizon + upstream.limits.idle_s
+            self.deadline = self._wheel.horizon + self._idle_s
         else:
             self.abort()
         x.plain_response(head, body)
@@ -335,7 +341,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._keep and not dirty and self._view is None and self._upstream.put_back(self):
             self._move(IDLE)
             self.exchange = None
-            self.deadline = self._wheel.horizon + self._upstream.limits.idle_s
+            self.deadline = self._wheel.horizon + self._idle_s
         else:
             self.abort()
 

@@ -221,16 +221,16 @@ def test_a_remembered_list_of_keys_changes_no_answer(
     ]
     fresh = []
     for raw in raws:
-        jsonbody._plain_lists.clear()
+        jsonbody.plain_lists.clear()
         fresh.append(keys(raw))
     assert [keys(raw) for raw in raws * 2] == fresh * 2
 
 
 def test_remembered_lists_are_bounded_and_short():
-    jsonbody._plain_lists.clear()
+    jsonbody.plain_lists.clear()
     for number in range(1000):
         keys(b'{"a%d":1}' % number)
     keys(b'{"%b":1}' % (b"a" * 600))
     keys(b'{"%s":1}')
-    assert 0 < len(jsonbody._plain_lists) <= 128
-    assert all(len("".join(names)) < 512 and "%" not in "".join(names) for names in jsonbody._plain_lists)
+    assert 0 < len(jsonbody.plain_lists) <= 128
+    assert all(len("".join(names)) < 512 and "%" not in "".join(names) for names in jsonbody.plain_lists)

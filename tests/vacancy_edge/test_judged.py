@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from vacancy_api.reasons import Reason
 from vacancy_dialects import Match, RouteClass, table_for
 from vacancy_edge import Judged, Refusal, judge_body, judge_head, retyped
 from vacancy_edge.bodies import MAX_MODEL_NAME
-from vacancy_edge.judged import judge_edits, judge_plain
+from vacancy_edge.judged import judge_edits, judge_plain, plain_model
 
 CHAT = b"/v1/chat/completions"
 
@@ -248,3 +249,38 @@ def test_without_counts_everything_else_is_the_same(asked: dict[str, object], re
         assert short == full
     else:
         assert (short.model, short.stream, short.forward) == (full.model, full.stream, full.forward)
+
+
+KEYS = ("model", "stream", "messages", "priority", "background", "max_tokens", "Model", "é")
+VALUES = (
+    '"m"',
+    "null",
+    "true",
+    "5",
+    '"a\\u0062"',
+    '"é"',
+    '["x",{"model":"n"}]',
+    '"' + "x" * 2000 + '"',
+    "1e400",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_look_says_what_reading_says_or_nothing(seed: int) -> None:
+    rng = Random(seed)  # noqa: S311 - the same each time
+    route = match_of()
+    assert route.route is not None
+    barred = route.route.relay_fields | {"background"}
+    told = 0
+    for _ in range(400):
+        colon = rng.choice((":", ": "))
+        keys = [rng.choice(KEYS[: rng.choice((3, 8))]) for _ in range(rng.randrange(5))]
+        pairs = [f'"{key}"{colon}{rng.choice(VALUES)}' for key in keys]
+        body = ("{" + rng.choice((",", ", ")).join(pairs) + "}" + rng.choice(("", "", " ", "x"))).encode()
+        judged = judge_plain(route, body, b"application/json", False, counts=False)
+        model = plain_model(body, barred)
+        if model is not None:
+            told += 1
+            assert isinstance(judged, Judged)
+            assert (judged.model, judged.forward, judged.prompt, judged.runner) == (model, None, None, None)
+    assert told > 20

@@ -81,7 +81,12 @@ class Gate:
     def kept(self, upstream: str, model: str | None, now: Instant) -> Admit | None:
         """What `decide` would say of `Ask(upstream, model)`, where it is an admission that is remembered."""
         kept = self._kept.get(upstream)
-        if kept is None or not self._stands(kept, upstream, now):
+        if kept is None:
+            return None
+        if kept.version == self._board.version:  # as `_stands`, in the path of every request
+            if now >= kept.until:
+                return None
+        elif not self._stands(kept, upstream, now):
             return None
         hit = kept.admits.get(model)
         return None if hit is None or hit[0] is not None else hit[1]

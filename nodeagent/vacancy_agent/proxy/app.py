@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vacancy_agent.proxy import tunnel, work
+from vacancy_agent.proxy import short, tunnel, work
 from vacancy_agent.proxy.plan import Plan
 from vacancy_agent.proxy.request import Request
 from vacancy_dialects import ReplyRule, ReplyUnreadableError, RouteClass, rewrite_reply
@@ -84,6 +84,8 @@ class GatedProxy:
         self._add: tuple[tuple[bytes, bytes], ...] = ()
         if credential is not None:
             self._add = ((b"authorization", b"Bearer " + credential.encode()),)
+        self._admit = short.admission(self)
+        self._release = short.release(self)
         self.refusing: Reason | None = None
         """Reason of the last refusal: the first of a run is told, the rest is counted."""
         self._max_body = max_body
@@ -106,12 +108,14 @@ class GatedProxy:
             if plan is None:
                 return
         host.auth.allowed["borrow"] += 1
+        body = x.take_arrived() if plan.is_work else None
+        if body is not None and plan.barred is not None and self._admit(x, plan, plan.barred, body):
+            return  # the short way
         x.context = request = Request(x, plan)
+        if body is not None:
+            work.body(self, x, request, body)
+            return
         if plan.is_work:
-            body = x.take_arrived()
-            if body is not None:
-                work.body(self, x, request, body)
-                return
             large = x.content_length > work.EARLY_BODY or x.head.chunked
             if large and work.refused_early(self, x, request):
                 return
@@ -137,8 +141,12 @@ class GatedProxy:
         """Release or hold."""
         request: Request | None = x.context
         if request is not None:
-            if request.job is not None:
-                work.ended(self, x, request, ending)
+            job = request.job
+            if job is not None:
+                if request.plain and ending is work.COMPLETE:
+                    self._release(request, job)
+                else:
+                    work.ended(self, x, request, ending)
             elif isinstance(request, tunnel.Listening):
                 tunnel.ended(self, request)
         # Exchange and request name each other. Left like that, each pair waits for the garbage collector, and
@@ -227,6 +235,7 @@ class GatedProxy:
             add,
             content_type,
             None if route is not None and route.tracked else work.JSON,
+            short.barred(self, match, relay=principal.relays),
             head_prefix(x.head, target, self.upstream.host_line, drop=drop, add=add),
         )
 

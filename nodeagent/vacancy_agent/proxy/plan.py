@@ -34,6 +34,7 @@ class Plan:
         drop, add: header fields that go, and that come.
         content_type: what the body is judged by.
         untold: Content-Type of complete replies whose heads need no look: they prove that the work ended.
+        barred: top-level keys of a body that `short.py` leaves to the full way; None: it leaves all of them.
         prefix: the head towards the upstream up to the digits of its length, for a request with a body.
     """
 
@@ -48,4 +49,5 @@ class Plan:
     add: tuple[tuple[bytes, bytes], ...]
     content_type: bytes | None
     untold: bytes | None
+    barred: frozenset[str] | None
     prefix: bytes

@@ -22,6 +22,7 @@ class Request:
         job: the ledger's entry while it is forwarded; None before, and for all that is no work.
         slot: the job's slot in the hold journal.
         started: when it was admitted.
+        plain: it came the short way, and its complete reply is all the proof there is to look for.
         watch: looks for the end marker of an event stream; None where complete framing is proof enough.
         prompt: the prompt of an admitted ComfyUI submission.
         runner: what an admitted Ollama request says about its runner.
@@ -33,6 +34,7 @@ class Request:
         "exchange",
         "job",
         "looked",
+        "plain",
         "plan",
         "prompt",
         "runner",
@@ -42,12 +44,21 @@ class Request:
         "watch",
     )
 
-    def __init__(self, exchange: Exchange, plan: Plan) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        plan: Plan,
+        job: Job | None = None,
+        slot: int = -1,
+        started: WallTime | None = None,
+        plain: bool = False,
+    ) -> None:
         self.exchange = exchange
         self.plan = plan
-        self.job: Job | None = None
-        self.slot = -1
-        self.started: WallTime | None = None
+        self.job = job
+        self.slot = slot
+        self.started = started
+        self.plain = plain
         self.watch: EndWatch | None = None
         self.prompt: Prompt | None = None
         self.runner: RunnerAsk | None = None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vacancy_edge import Judged
     from vacancy_http import Exchange, ResponseHead
 
-_COMPLETED, _COMPLETE = Outcome.COMPLETED, Ending.COMPLETE
+COMPLETE = Ending.COMPLETE
 JSON = b"application/json"
 """A reply of this type is no stream: its complete framing proves its end, and `answered` need not see it."""
 EARLY_BODY = 64 << 10
@@ -120,8 +120,7 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
     try:
         request.slot = proxy.partition.write(job.id, job.borrower, model or "", wall, job.process)
     except JournalFullError:
-        _forget(proxy, job, now)
-        _refused(proxy, x, request, JOURNAL_FULL)
+        no_slot(proxy, x, request, job, now)
         return
     request.job = job
     request.started = wall
@@ -143,11 +142,18 @@ def admit(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged) -> N
         x.forward(proxy.upstream, target=plan.target, drop=plan.drop, add=plan.add, body=body)
 
 
+def no_slot(proxy: GatedProxy, x: Exchange, request: Request, job: Job, now: Instant) -> None:
+    """The journal has no slot for a job that was reserved."""
+    _forget(proxy, job, now)
+    _refused(proxy, x, request, JOURNAL_FULL)
+
+
 def answered(x: Exchange, request: Request, response: ResponseHead) -> None:
     """The upstream's head came: watch for the end marker where the reply is an event stream."""
     route = request.plan.match.route
     if route is not None and needs_marker(route, response.content_type):
         request.watch = EndWatch(route)
+        request.plain = False
         x.tap = request.watch.feed
 
 
@@ -158,9 +164,9 @@ def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> N
         return
     del host.requests[job.id]
     now = host.clock.now()
-    if ending is _COMPLETE and request.watch is None:
+    if ending is COMPLETE and request.watch is None:
         why = None  # what `held_because` says of a reply that is no stream and came whole
-        proxy.counters.outcomes[_COMPLETED] += 1
+        proxy.counters.outcomes[Outcome.COMPLETED] += 1
     else:
         missing = request.watch is not None and not request.watch.seen
         why = held_because(ending, sent=x.sent_to_upstream, marker_missing=missing)
