@@ -276,6 +276,8 @@ def test_one_look_says_what_reading_says_or_nothing(seed: int) -> None:
         colon = rng.choice((":", ": "))
         keys = [rng.choice(KEYS[: rng.choice((3, 8))]) for _ in range(rng.randrange(5))]
         pairs = [f'"{key}"{colon}{rng.choice(VALUES)}' for key in keys]
+        if rng.random() < 0.5:
+            pairs.insert(0, f'"model"{colon}"m"')
         body = ("{" + rng.choice((",", ", ")).join(pairs) + "}" + rng.choice(("", "", " ", "x"))).encode()
         judged = judge_plain(route, body, b"application/json", False, counts=False)
         model = plain_model(body, barred)
