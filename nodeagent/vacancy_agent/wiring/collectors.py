@@ -10,7 +10,7 @@ from vacancy_agent.collect.observers import Observers
 from vacancy_agent.core.facts import ProcessIdentity, Seconds
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.platform.select import presence_source
-from vacancy_agent.upstreams.process import is_alive
+from vacancy_agent.upstreams.process import NotFound, is_alive
 from vacancy_agent.wiring.supervise import essential
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 FRESH = Seconds(1.0)
 """An admission waits this long for the sample after a job."""
 FIND_EVERY_S = 60.0
-"""Between two searches for the process behind an upstream while the known one lives."""
+"""Between two searches for the process behind an upstream, unless the known one ended or nothing listens.
+
+A search looks at every descriptor of every process, which is a hundredth of a second and more.
+"""
 INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
 
 
@@ -131,8 +134,9 @@ class Collectors:
                 self._processes[upstream] = found
             else:
                 self._processes.pop(upstream, None)
-            for _ in range(max(1, int(FIND_EVERY_S / interval))):
+            absent = isinstance(found, NotFound) and found.nothing_listens
+            for _ in range(1 if absent else max(1, int(FIND_EVERY_S / interval))):
                 await asyncio.sleep(interval)
                 known = self._processes.get(upstream)
-                if known is None or not is_alive(known):
+                if known is not None and not is_alive(known):
                     break

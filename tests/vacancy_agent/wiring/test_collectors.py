@@ -17,7 +17,7 @@ from standins.until import until
 from vacancy_agent.clock import SystemClock
 from vacancy_agent.core.facts import CpuCapacity, ProcessIdentity, Ready, Seconds
 from vacancy_agent.core.settings import OwnerSettings, ResourceType, SamplingSettings
-from vacancy_agent.upstreams.process import NotFound, started_at
+from vacancy_agent.upstreams.process import NotFound, NotLocal, Relayed, started_at
 from vacancy_agent.wiring import collectors as module
 from vacancy_agent.wiring.collectors import Collectors
 
@@ -151,7 +151,7 @@ async def test_a_wish_after_the_end_is_not_an_error():
 async def test_the_process_behind_an_upstream_is_known_and_forgotten_with_it():
     myself = ProcessIdentity(os.getpid(), started_at(psutil.Process()))
     async with rig() as it:
-        here, away = Server(myself), Server(NotFound("nobody listens"))
+        here, away = Server(myself), Server(NotFound("nobody listens", nothing_listens=True))
         it.start(settings(), llm=here, other=away)
         await until(lambda: it.processes)
         assert it.processes == {"llm": myself}
@@ -159,7 +159,7 @@ async def test_the_process_behind_an_upstream_is_known_and_forgotten_with_it():
         assert here.asked == 1, "one that lives is not searched for at every poll"
         it.start(settings(), llm=here, other=away)
         assert it.processes == {"llm": myself}, "the same server is still the same"
-        it.start(settings(), llm=Server(NotFound("nobody listens")))
+        it.start(settings(), llm=Server(NotFound("nobody listens", nothing_listens=True)))
         assert it.processes == {}, "another server is not known yet"
 
 
@@ -170,6 +170,19 @@ async def test_a_process_that_ended_is_searched_for_at_the_next_poll(monkeypatch
         server = Server(ProcessIdentity(1, 2.0))
         it.start(settings(), llm=server)
         await until(lambda: it.processes)
-        server.found = NotFound("nobody listens")
+        server.found = NotFound("nobody listens", nothing_listens=True)
         alive = False
         await until(lambda: not it.processes)
+
+
+@pytest.mark.parametrize(
+    "found", [Relayed(ProcessIdentity(1, 2.0), "nginx"), NotFound("it cannot be seen"), NotLocal()]
+)
+async def test_who_cannot_be_known_is_not_searched_for_at_every_poll(found: object):
+    """A search looks at every descriptor of the machine: it was most of what an idle agent did."""
+    async with rig() as it:
+        hidden, absent = Server(found), Server(NotFound("nobody listens", nothing_listens=True))
+        it.start(settings(), llm=hidden, other=absent)
+        await until(lambda: absent.asked > 3)
+        assert hidden.asked == 1
+        assert it.processes == {}

@@ -122,6 +122,12 @@ def test_a_missing_secret_and_a_missing_certificate(start: Start):
     assert "spec.access.tls.secretRef" in certificate
 
 
+def test_a_machine_that_cannot_judge_a_manifest(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    told = "the manifest could not be judged: its process ended with 1"
+    assert start.run() == (1, [f"vacancy agent: {start.path}: {told}"])
+
+
 # The state directory
 
 

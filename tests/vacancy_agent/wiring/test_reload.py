@@ -13,7 +13,9 @@ from standins.agents import manifest
 from standins.certificates import write_certificate
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.state import StateDir
+from vacancy_agent.wiring import reload
 from vacancy_agent.wiring.config import content_of
+from vacancy_agent.wiring.contract_apart import JudgeError
 from vacancy_agent.wiring.reload import PATIENCE, Reload
 
 if TYPE_CHECKING:
@@ -209,3 +211,19 @@ async def test_it_looks_at_once_when_asked_and_goes_on_looking(watch: Watch):
                 await asyncio.sleep(0.005)
     running.cancel()
     await asyncio.wait({running})
+
+
+def test_a_machine_that_cannot_judge_is_asked_again_at_the_next_look(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+):
+    def cannot(*_: object) -> Configuration:
+        raise JudgeError("the manifest could not be judged: no memory")
+
+    watch.write(slots=2)
+    with monkeypatch.context() as broken:
+        broken.setattr(reload, "judge", cannot)
+        watch.look()
+    assert watch.agent.refused == [["the manifest could not be judged: no memory"]]
+    assert watch.agent.applied == []
+    watch.look()
+    assert watch.agent.slots == [2]
