@@ -148,6 +148,7 @@ def trigger_gone(board: Board, upstream: UpstreamSettings, refused: Iterable[str
     """
     if gate.owner(board, upstream, now) is not None:
         return False
-    if any(board.pressure[name] is not Pressure.CLEAR for name in refused):
+    still_needed = [name for name in refused if name in upstream.requires]  # a new configuration may not
+    if any(board.pressure[name] is not Pressure.CLEAR for name in still_needed):
         return False
     return all(gate.pressure(board, name) is None for name in upstream.requires)

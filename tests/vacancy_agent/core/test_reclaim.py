@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from standins.hosts import NOON, START, host, seen, upstream, vacant
+from standins.hosts import NOON, START, host, resource, seen, upstream, vacant
 from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.effects import CancelWork, PublishPhase, ReclaimPhase, ReopenAdmission, Unload, WakeAt
 from vacancy_agent.core.facts import Evidence, Instant, Seconds, Unknown
@@ -12,7 +12,7 @@ from vacancy_agent.core.job import JobId
 from vacancy_agent.core.ledger import Ledger
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.reclaim import Reclaims, trigger_gone
-from vacancy_agent.core.settings import Dialect, OnOwnerReturn, OwnerScope
+from vacancy_agent.core.settings import Dialect, OnOwnerReturn, OwnerScope, ResourceType
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
@@ -191,3 +191,15 @@ def test_new_settings_leave_a_deadline_alone() -> None:
     assert set(reclaims.machines) == {"llm", "new"}
     assert reclaims.reconfigure(host([upstream("new")])) == (ReopenAdmission("llm"),), "should it come back"
     assert set(reclaims.machines) == {"new"}
+
+
+def test_a_pressed_resource_that_is_configured_away_keeps_nobody_waiting() -> None:
+    board, ledger, reclaims = waiting()
+    reclaims.pressure_edge("gpu", ledger.active, at(2), veto=False)
+    board.set_pressure("gpu", Pressure.ENGAGED)
+    settings = host([upstream(requires=("ram",))], [resource("ram", ResourceType.MEMORY)])
+    board.reconfigure(settings)
+    reclaims.reconfigure(settings)
+    board.veto.release_after = Seconds(10)
+    board.set_presence(seen(Evidence.ABSENT, at(12)), at(12))
+    assert phases(reclaims.recheck(board, at(12), NOON)) == [ReclaimPhase.STOOD_DOWN]
