@@ -79,9 +79,10 @@ def _owner(agent: Running) -> Iterator[Family]:
     if board.presence_at is not None:
         age.add(now - board.presence_at)
     evidence = gauge("presence", "1 for what the last presence sample shows.", "evidence")
-    if isinstance(board.presence, Ready):
+    shown = board.presence_shown(now)
+    if isinstance(shown, Ready):
         for one in Evidence:
-            evidence.add(board.presence.value.evidence is one, one.value)
+            evidence.add(shown.value.evidence is one, one.value)
     yield from (veto, age, evidence)
 
 

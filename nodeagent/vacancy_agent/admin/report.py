@@ -103,7 +103,7 @@ def lending(board: Board, wall: WallTime) -> Document:
 def owner(agent: Running, now: Instant, wall: WallTime) -> Document:
     """The part for the owner: presence, who uses what, today's use."""
     board = agent.host.board
-    presence, why = _presence(board)
+    presence, why = _presence(board, now)
     return {
         "presence": presence,
         "why": why,
@@ -140,8 +140,8 @@ def hold(job: Job, now: Instant, wall: WallTime) -> Document:
     return {**entry, "why": job.why}
 
 
-def _presence(board: Board) -> tuple[str, str]:
-    reading = board.presence
+def _presence(board: Board, now: Instant) -> tuple[str, str]:
+    reading = board.presence_shown(now)
     if isinstance(reading, Ready):
         return reading.value.evidence.value, reading.value.why
     return "unknown", reading.why

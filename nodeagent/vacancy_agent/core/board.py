@@ -166,6 +166,13 @@ class Board:
             self.version += 1
         return edge
 
+    def presence_shown(self, now: Instant) -> Reading[Presence]:
+        """The presence reading as people may be shown it: one that grew too old says nothing about now."""
+        known = self.presence
+        if isinstance(known, Ready) and now - known.at > self.settings.sampling.stale_after:
+            return Stale(known.value, known.at, "the last presence sample is too old")
+        return known
+
     def set_pressure(self, resource: str, state: Pressure, view: PressureView | None = None) -> None:
         """Write the judgement of the owner's load on a resource, and what is shown of it."""
         if view is not None:

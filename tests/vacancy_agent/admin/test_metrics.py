@@ -244,6 +244,10 @@ def test_presence_is_one_of_its_values_while_it_is_known():
     agent = an_agent()
     shown = {one: value(agent, "presence", evidence=one.value) for one in Evidence}
     assert {one for one, number in shown.items() if number} == {Evidence.ABSENT}
+    agent.clock.advance(agent.settings.sampling.stale_after + 0.1)
+    assert value(agent, "presence", evidence="absent") is None, "too old to say anything about now"
+    agent.board.set_presence(seen(Evidence.ABSENT, agent.clock.now()), agent.clock.now())
+    assert value(agent, "presence", evidence="absent") == 1
     agent.board.set_presence(Unknown("no bus"), agent.clock.now())
     assert value(agent, "presence", evidence="absent") is None
 

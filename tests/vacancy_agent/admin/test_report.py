@@ -158,6 +158,8 @@ def test_a_reading_that_grew_old_is_stale_without_anybody_saying_so():
     shown = document(agent)["agent"]["resources"]
     assert {(item["state"], item["reason"]) for item in shown} == {("stale", "the last reading is too old")}
     assert document(agent)["agent"]["summary"]["freeVRAM"] is None
+    owner = document(agent)["owner"]
+    assert (owner["presence"], owner["why"]) == ("unknown", "the last presence sample is too old")
 
 
 def test_a_failed_reading_says_why_within_the_contracts_length():
