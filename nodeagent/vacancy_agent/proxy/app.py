@@ -90,7 +90,8 @@ class GatedProxy:
         """Reason of the last refusal: the first of a run is told, the rest is counted."""
         self._max_body = max_body
         self._always_dropped = CREDENTIAL_HEADERS
-        if settings.forward_authorization and credential is None:
+        self._forwards_authorization = settings.forward_authorization and credential is None
+        if self._forwards_authorization:
             self._always_dropped = frozenset({b"x-api-key"})
         self._drops: dict[frozenset[bytes], frozenset[bytes]] = {}
         self._may_pass = {RouteClass.PASS_THROUGH}
@@ -245,6 +246,8 @@ class GatedProxy:
 
     def _who(self, x: Exchange) -> Principal | None:
         authorization, key = x.header(b"authorization"), x.header(b"x-api-key")
+        if self._forwards_authorization and self.host.tokens.check(authorization, None) is None:
+            authorization = None  # it is the server's; a token for us comes as x-api-key then
         principal = self.host.tokens.check(authorization, key)
         if principal is not None:
             return principal

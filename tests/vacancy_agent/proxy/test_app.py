@@ -303,6 +303,34 @@ class TestWhatReachesTheUpstream:
         assert fields["authorization"] == f"Bearer {BORROW}"
         assert "x-api-key" not in fields
 
+    def test_an_authorization_for_the_server_alone_beside_a_token_for_us(
+        self, lending: Callable[..., LendingRig]
+    ) -> None:
+        both = {"authorization": "Bearer the-server-s", "x-api-key": BORROW}
+        rig = lending(one_upstream(forward_authorization=True))
+        _, fields, _ = forwarded(rig, request(body=BODY, headers=both))
+        assert fields["authorization"] == "Bearer the-server-s"
+        assert "x-api-key" not in fields
+        got = ask(rig, request(body=BODY, headers={**both, "x-api-key": "nobody-s"}))
+        assert got is not None
+        assert got.status == 401
+        got = ask(lending(), request(body=BODY, headers=both))
+        assert got is not None
+        assert got.status == 401, "where it is not forwarded, both have to be the same"
+
+    def test_an_authorization_for_the_server_alone_from_this_machine(
+        self, lending: Callable[..., LendingRig], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            FakeTransport,
+            "get_extra_info",
+            lambda _self, name: ("127.0.0.1", 1) if name == "peername" else None,
+        )
+        rig = lending(one_upstream(forward_authorization=True), access=AccessSettings(trust_loopback=True))
+        headers = {"authorization": "Bearer the-server-s", "host": "127.0.0.1:8471"}
+        _, fields, _ = forwarded(rig, request(body=BODY, headers=headers))
+        assert fields["authorization"] == "Bearer the-server-s"
+
     def test_the_server_s_own_credential_wins(self, lending: Callable[..., LendingRig]) -> None:
         rig = lending(one_upstream(forward_authorization=True), credential="own")
         assert forwarded(rig, request(body=BODY, token=BORROW))[1]["authorization"] == "Bearer own"
