@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from vacancy_agent.core.shown import ModelShown, ModelsShown
     from vacancy_dialects import RunnerAsk
 
+LEAST = 2048
+"""Tokens; Ollama gives no model less than 4 and one that sees pictures no less than this, whatever was asked
+for (its scheduler's GetRunner, 0.17.4): so a larger context than asked for shows parallel slots only above."""
 MOST = 1024
 """Contexts come from borrowers: past this many, what was learned first is forgotten."""
 
@@ -153,7 +156,7 @@ class Contexts:
 
     def _count(self, kind: Kind, context: int, more: int) -> None:
         asked = kind.num_ctx
-        if asked and context > asked and context % asked == 0:
+        if asked and context > max(asked, LEAST) and context % asked == 0:
             self._parallel[kind.digest] = self._parallel.get(kind.digest, 0) + more
 
 

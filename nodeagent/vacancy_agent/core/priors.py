@@ -1,8 +1,9 @@
 """What a model took from free memory so far: a measured prior for its next request.
 
 Invariant: a prior is the largest drop seen while only jobs of one key ran on the resource; it only grows. A
-drop that several models may have caused is credited to none of them. Rejected: dividing it between them,
-which turns two measurements into two guesses.
+drop that several models may have caused is credited to none of them, nor is one of a request with runner
+options of its own: a borrower could make a model look large to everybody else, for good. Rejected: dividing
+a drop between models, which turns two measurements into two guesses.
 
 Usage: `began` when a job took a resource, `sampled` with every reading of it, `ended` with the first one
 after the last job left it (a model that stays loaded shows there, however short the job was): the board does
@@ -38,7 +39,7 @@ class _Watch:
     """One stretch of work on a resource."""
 
     key: PriorKey | None
-    """None: several models run, nothing can be learned."""
+    """None: several models run, or one with options of its own; nothing can be learned."""
     free_before: MiB
 
 
@@ -54,8 +55,11 @@ class Priors:
         """Largest measured drop by resource; None: nothing measured yet."""
         return self._learned.get(key)
 
-    def began(self, key: PriorKey, free: Mapping[str, MiB]) -> None:
-        """A job of `key` begins; `free` is what each of its memory resources shows, itself not included."""
+    def began(self, key: PriorKey | None, free: Mapping[str, MiB]) -> None:
+        """A job of `key` begins; `free` is what each of its memory resources shows, itself not included.
+
+        None: what it takes stands for no other request.
+        """
         for resource, before in free.items():
             watch = self.watches.setdefault(resource, _Watch(key, before))
             if watch.key != key:

@@ -60,7 +60,7 @@ class Models:
         self.watched = watched
         """Set anew when the observation starts anew."""
         self.applied: Applied | None = None
-        """None: the newest admission was charged in full."""
+        """None: the newest admission was charged in full, and nothing was added to what is free."""
         self._board = board
         self._tell = tell
         self._names_models = dialect is Dialect.OLLAMA
@@ -74,7 +74,7 @@ class Models:
     def admitted(self, job: Job, runner: RunnerAsk | None, verdict: Admit, wall: WallTime) -> None:
         """A job begins: it is measured, and its credit is told."""
         self.applied = None
-        if verdict.credited:
+        if verdict.relieved:
             self.applied = Applied(job.model, verdict.credit, verdict.charged, wall)
             self._tell(
                 "credited",
@@ -85,7 +85,8 @@ class Models:
                 why=verdict.credit,
             )
         if job.model is not None and runner is not None:
-            self._board.priors.began(self._key(job.model, runner), self._free(job))
+            key = None if runner.other_options else self._key(job.model, runner)
+            self._board.priors.began(key, self._free(job))
             self._board.contexts.began(self.upstream, job.model, runner)
 
     def ended(self, job: Job, runner: RunnerAsk | None, now: Instant, *, served: bool) -> None:

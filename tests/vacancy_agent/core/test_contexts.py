@@ -88,6 +88,14 @@ def test_parallel_slots_are_seen_and_then_a_number_alone_says_nothing():
     assert known(contexts, 8192, UNSET)
 
 
+@pytest.mark.parametrize(("asked", "given"), [(1, 4), (2, 4), (512, 2048), (1024, 2048)])
+def test_a_context_that_was_raised_to_the_least_shows_no_parallel_slots(asked: int, given: int):
+    contexts = Contexts()
+    served(contexts, asks(asked))
+    seen(contexts, given)
+    assert known(contexts, 8192, asks(8192)), "one borrower's odd request takes nobody else's credit"
+
+
 def test_a_modelfile_is_read_once_for_each_digest_and_counts_for_unset_contexts():
     contexts = Contexts()
     shown = ModelsShown((row(8192), row(4096, "e", "n:latest")))

@@ -78,6 +78,13 @@ def test_a_credit_is_told_and_shown_until_the_next_admission():
     assert len(rig.told) == 1
 
 
+def test_what_an_allocator_holds_is_told_and_shown_like_a_credit():
+    rig = Rig(Dialect.COMFYUI)
+    rig.models.admitted(rig.job(), None, Admit(MiB(8_000), False, "added: 2000 MiB", MiB(2_000)), NOON)
+    assert rig.models.applied == Applied("m:latest", "added: 2000 MiB", MiB(8_000), NOON)
+    assert [event for event, _ in rig.told] == ["credited"]
+
+
 def test_a_job_is_measured_on_what_has_memory_and_was_read():
     rig = Rig()
     rig.models.admitted(rig.job(), RUNNER, Admit(), NOON)
@@ -86,6 +93,14 @@ def test_a_job_is_measured_on_what_has_memory_and_was_read():
     rig.board.set_capacity("gpu", Unknown("lost"))
     rig.models.admitted(rig.job(), RUNNER, Admit(), NOON)
     assert rig.board.priors.watches == {}
+
+
+def test_a_job_with_options_of_its_own_makes_no_model_look_large():
+    rig = Rig()
+    rig.models.admitted(rig.job(), RunnerAsk(v1=False, num_ctx=2048, other_options=True), Admit(), NOON)
+    rig.models.admitted(rig.job(), RUNNER, Admit(), NOON)
+    assert not rig.board.priors.sampled("gpu", MiB(1))
+    assert rig.models.ask("m:latest", RUNNER).prior is None
 
 
 def test_an_end_is_followed_by_a_look_and_teaches_the_context():
