@@ -204,7 +204,7 @@ def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
 
 
 def _residency(agent: Running, name: str) -> Document:
-    """The credit of the newest admission; empty where that was charged in full, or there was none."""
+    """The credit of the newest admission; empty where nothing held was counted, or there was none."""
     models = agent.host.models.get(name)
     applied = None if models is None else models.applied
     if applied is None:

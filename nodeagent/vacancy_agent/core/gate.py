@@ -198,7 +198,7 @@ def footprint(board: Board, upstream: UpstreamSettings, ask: Ask, now: Instant) 
             if free < here:
                 return _with_credit(short(name, free, here, 6), proof)
             charged = max(charged, here)
-    return Admit(charged, proof.credited, proof.why)
+    return Admit(charged, proof.credited, proof.why, proof.added)
 
 
 def wanted_by(upstream: UpstreamSettings, model: str | None) -> Footprint:

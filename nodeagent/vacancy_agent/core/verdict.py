@@ -30,6 +30,13 @@ class Admit:
     """The model was proved resident, so `residentMinFreeMiB` was charged; pass it on to the ledger."""
     credit: str = ""
     """Why a credit applied or did not, for people."""
+    added: MiB = MiB(0)
+    """Memory that was added to what is free on the card (comfyui)."""
+
+    @property
+    def relieved(self) -> bool:
+        """What the upstream holds stood for some of the free memory that the request needs."""
+        return self.credited or self.added > 0
 
 
 @dataclass(frozen=True, slots=True)

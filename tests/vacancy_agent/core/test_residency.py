@@ -231,7 +231,7 @@ class TestAnAllocatorsPool:
 
     def test_is_added_to_the_free_memory_of_the_one_card_and_nothing_is_credited(self):
         verdict = decide(self.board(PoolShown(MiB(2_000))), Ask("llm"), at(1), NOON)
-        assert verdict == Admit(MiB(8_000), False, "added: 2000 MiB that its allocator holds")
+        assert verdict == Admit(MiB(8_000), False, "added: 2000 MiB that its allocator holds", MiB(2_000))
 
     def test_falls_short_with_the_sum(self):
         refused = decide(self.board(PoolShown(MiB(1_999))), Ask("llm"), at(1), NOON)
