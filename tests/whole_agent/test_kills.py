@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +98,32 @@ async def test_at_each_point_of_a_request(standin: OpenAiStandin, tmp_path: Path
         ):
             await killed(machine, standin)
             standin.forget()
+
+
+async def test_a_hold_is_listed_and_freed_from_the_command_line_once_and_for_all(
+    standin: OpenAiStandin, tmp_path: Path
+) -> None:
+    with Machine(tmp_path / "agent", manifest(standin.url)) as machine:
+        where = ["--api", machine.agent.api_url, "--state-dir", str(machine.agent.state)]
+
+        def holds(*more: str) -> str:
+            command = [sys.executable, "-m", "vacancy_agent.cli", "holds", *where, *more]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        assert await asyncio.to_thread(holds) == "Nothing is held.\n"
+        async with await machine.borrower() as borrower:
+            await borrower.chat(stream=True, standin=ENDLESS)
+            await borrower.until(b"w1 ")
+        await until(machine.holds)
+        (hold,) = machine.holds()
+        told = await asyncio.to_thread(holds)
+        assert "the borrower left before the reply was complete" in told
+        assert hold["id"] in told
+        assert await asyncio.to_thread(holds, "--release", hold["id"]) == f"Released {hold['id']}.\n"
+        machine.kill()
+        machine.start()
+        assert machine.holds() == []
+        assert await machine.refusal() == ""
 
 
 async def test_a_damaged_entry_holds_its_upstream_and_comes_free_too(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.component, pytest.mark.ollama, pytest.mark.logind]
 HELLO = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
+ONCE = {"model": "tiny", "prompt": "hi", "stream": False, "options": {"num_predict": 2}}
 STORY = [{"role": "user", "content": "There was an idle machine that nobody used at night. " * 20}]
 
 
@@ -81,7 +82,7 @@ async def test_an_owners_return_cuts_unloads_and_is_claimed_when_the_list_is_emp
 async def test_an_owner_who_is_there_when_the_agent_starts_gets_the_memory_too(
     ollama: OllamaLab, logind_lab: LogindLab, tmp_path: Path
 ) -> None:
-    ollama.ask("POST", "/api/generate", {"model": "tiny", "prompt": "hi", "stream": False})
+    ollama.ask("POST", "/api/generate", ONCE)
     assert list(ollama.loaded()) == ["tiny:latest"]
     await come_back(logind_lab)
     async with lender(tmp_path / "agent", owned(ollama.url, dialect="ollama")) as lent:
