@@ -8,7 +8,7 @@ huge.
 1. One decode of the top level; values stay undecoded. The parser is strict (no NaN, no trailing data, no
    BOM).
 2. The text is UTF-8 throughout; the parser does not look inside the strings it skips.
-3. At most 64 keys.
+3. At most 64 keys, of bounded length.
 4. No key occurs twice. The decode has merged equal keys, so this needs the bytes: the sizes of all keys and
    values and of the punctuation add up to the size of the body exactly when nothing was merged, no key holds
    an escape and there is no white space between tokens. Otherwise the top level is walked, value by value,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from vacancy_edge.refusal import Refusal
 
 MAX_KEYS: Final = 64
+MAX_NAMES: Final = 64 << 10
+"""Characters of all keys together. What is done for each of them would hold up the loop for megabytes."""
 _MOST_LISTS: Final = 128
 _LONGEST_LIST: Final = (
     512  # characters of all keys together; such lists come from borrowers, hence the bounds
@@ -91,6 +93,8 @@ def _ambiguous(top: Top, body: bytes | memoryview, watched: tuple[Collection[str
     if pairs > MAX_KEYS:  # 3
         return bad_request(f"The JSON body has more than {MAX_KEYS} top-level keys. Send fewer.")
     names = "".join(top)
+    if len(names) > MAX_NAMES:
+        return bad_request("The top-level keys of the JSON body are too long.")
     plain = names.isascii() and names == names.lower()
     # Two quotes, a colon and a comma for each pair; two braces, and the last pair has no comma.
     compact = plain and sum(map(len, top.values())) + len(names) + 4 * pairs + 1 == len(body)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vacancy_api.reasons import Reason
 from vacancy_edge import jsonbody
-from vacancy_edge.jsonbody import MAX_KEYS, cut_spans, fold, read_object, walk
+from vacancy_edge.jsonbody import MAX_KEYS, MAX_NAMES, cut_spans, fold, read_object, walk
 from vacancy_edge.refusal import Refusal
 
 AMBIGUOUS, BAD = Reason.AMBIGUOUS_BODY, Reason.BAD_REQUEST
@@ -66,6 +66,8 @@ def keys(body: bytes | memoryview) -> list[str] | Reason:
         (b'{"a":"\x01"}', BAD),
         (b'{"a":1//x\n}', BAD),
         (b"{" + b",".join(b'"k%d":1' % n for n in range(MAX_KEYS + 1)) + b"}", BAD),
+        (b'{"%b":1}' % (b"k" * (MAX_NAMES + 1)), BAD),
+        (b'{"%b":1}' % (b"\\u0061" * (MAX_NAMES + 1)), BAD),
         (
             b"{" + b",".join(b'"k%d":1' % n for n in range(MAX_KEYS)) + b"}",
             [f"k{n}" for n in range(MAX_KEYS)],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LEAST = 2048
 """Tokens; Ollama gives no model less than 4 and one that sees pictures no less than this, whatever was asked
-for (its scheduler's GetRunner, 0.17.4): so a larger context than asked for shows parallel slots only above."""
+for (its scheduler's GetRunner, 0.17.4): a larger one than asked for shows parallel slots only above it."""
 MOST = 1024
 """Contexts come from borrowers: past this many, what was learned first is forgotten."""
 
