@@ -21,6 +21,8 @@ from vacancy_agent.core.verdict import Refuse
 from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vacancy_agent.core.board import Board
     from vacancy_agent.core.facts import Capacity, Instant, Reading, WallTime
     from vacancy_agent.core.gate import CapacityView
@@ -104,12 +106,25 @@ def _kept(upstream: UpstreamSettings, shown: ModelsShown, now: Instant) -> list[
     return [wanted_by(upstream, name).resident_min_free for name in stay]
 
 
-def host_lendable(board: Board, now: Instant, wall: WallTime) -> Lendable:
-    """Whether any upstream is lendable; otherwise the refusal of the earliest step, the widest cause."""
-    answers = [lendable(board, name, now, wall) for name in board.settings.upstreams]
-    refusals = [answer.refusal for answer in answers if answer.refusal is not None]
-    if len(refusals) < len(answers):
-        return Lendable(None)
+def host_lendable(
+    board: Board, now: Instant, wall: WallTime, bound: Callable[[str], bool] = lambda _name: True
+) -> Lendable:
+    """Whether any upstream is lendable; otherwise the refusal of the earliest step, the widest cause.
+
+    Args:
+        board: what is known.
+        now: on the clock that counts suspend.
+        wall: for switches.
+        bound: whether an upstream's proxy listens; what nobody can reach is not lent.
+    """
+    answers = {name: lendable(board, name, now, wall) for name in board.settings.upstreams}
+    lends = [name for name, answer in answers.items() if answer.yes]
+    if lends:
+        return Lendable(None if any(map(bound, lends)) else _UNREACHABLE)
+    refusals = [answer.refusal for answer in answers.values() if answer.refusal is not None]
     if not refusals:
         return Lendable(Refuse(Reason.RESOURCE_DISABLED, 300, {"why": "no upstream is configured"}, 5))
     return Lendable(min(refusals, key=lambda refusal: refusal.step))
+
+
+_UNREACHABLE = Refuse(Reason.UPSTREAM_UNAVAILABLE, 5, {"why": "no proxy listens"}, 8)

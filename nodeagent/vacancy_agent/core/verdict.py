@@ -64,6 +64,7 @@ _SENTENCES: dict[Reason, str] = {
     Reason.INSUFFICIENT_CAPACITY: "a resource this upstream needs has too little room",
     Reason.RESOURCE_PRESSURED: "the owner's own work loads a resource this upstream needs",
     Reason.UPSTREAM_NOT_ON_GPU: "the upstream does not hold the model on the card",
+    Reason.UPSTREAM_UNAVAILABLE: "no proxy of this host listens",
     Reason.RESOURCE_BUSY: "a resource this upstream needs is in use by other borrowed work",
 }
 

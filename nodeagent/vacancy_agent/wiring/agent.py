@@ -108,7 +108,7 @@ class Agent:
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, cutter, clock, tell)
         self.unloads = Unloads(self.host, self._group.create_task, self.holds.lists.get, self._unloaded)
         self.unloads.free = self.tracks.free
-        self.findings = Findings(self.conditions, board, lambda: self.reclaim.claims, clock, tell)
+        self.findings = Findings(self.conditions, board, lambda: self.reclaim.claims, clock, tell, self.bound)
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self.findings.soon, self.pressure)
         self.residents = Residents(self.host, self.holds, self.store, self.findings.soon)
@@ -312,6 +312,7 @@ class Agent:
                 self._tell("cannot listen", errors=" | ".join(unbound))
             self._unbound = unbound
             self.findings.find(config_finding([*self._refused, *unbound]))
+            self.findings.soon()
 
     def _local_pause(self) -> LocalPause | None:
         """Switch and pause of this machine together. The disk follows them; a full one does not undo them."""

@@ -35,8 +35,10 @@ class Findings:
         claims: Callable[[], Mapping[str, bool | None]],
         clock: Clock,
         tell: Journalist,
+        bound: Callable[[str], bool] = lambda _name: True,
     ) -> None:
-        """`claims`: what each upstream that was asked to unload showed."""
+        """`claims`: what each upstream that was asked to unload showed; `bound`: whether a proxy listens."""
+        self._bound = bound
         self._conditions = conditions
         self._board = board
         self._claims = claims
@@ -64,7 +66,7 @@ class Findings:
         """Find every condition that follows from the board."""
         self._wanted.clear()
         board, now, wall = self._board, self._clock.now(), self._clock.wall()
-        self.find(lendable_finding(host_lendable(board, now, wall)))
+        self.find(lendable_finding(host_lendable(board, now, wall, self._bound)))
         self.find(presence_finding(board, now))
         self.find(reclaimed_finding(self._claims()))
 

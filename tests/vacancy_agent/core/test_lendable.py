@@ -114,6 +114,15 @@ def test_a_host_is_lendable_when_any_upstream_is() -> None:
     assert host_lendable(board, START, NOON).reason == "OwnerActive", "the earliest step: the widest cause"
 
 
+def test_a_host_that_nobody_can_reach_is_not_lendable() -> None:
+    board = vacant(host([upstream("a"), upstream("b")]))
+    assert host_lendable(board, START, NOON, {"a"}.__contains__).yes
+    shut = host_lendable(board, START, NOON, lambda _: False)
+    assert shut.reason == "UpstreamUnavailable"
+    board.set_presence(seen(Evidence.PRESENT), START)
+    assert host_lendable(board, START, NOON, lambda _: False).reason == "OwnerActive"
+
+
 def test_a_host_without_upstreams_lends_nothing() -> None:
     settings = host()
     board = vacant(settings)

@@ -144,6 +144,9 @@ async def test_a_port_that_was_taken_is_bound_once_it_is_free(
             found = await condition(lent, "ConfigApplied")
             assert found["status"] == "False"
             assert found["message"].startswith("spec.upstreams[0].port: up cannot listen on")
+            await until(
+                lambda: any(one.reason == "UpstreamUnavailable" for one in lent.agent.conditions.all())
+            )
             lent.agent.refuse_config(["spec.x: is wrong"])
             both = (await condition(lent, "ConfigApplied"))["message"]
             assert both == "spec.x: is wrong; " + found["message"]
@@ -151,6 +154,7 @@ async def test_a_port_that_was_taken_is_bound_once_it_is_free(
             assert len(told(lent, "cannot listen")) == 1, "the log says it once"
             taken.close()
             await lent.until(lambda up: up["bound"] and up["lendable"])
+            await until(lambda: any(one.reason == "WouldAdmit" for one in lent.agent.conditions.all()))
             assert (await condition(lent, "ConfigApplied"))["message"] == "spec.x: is wrong"
             async with lent.chat() as reply:
                 assert reply.status == 200
