@@ -9,6 +9,8 @@ long as a request.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 
 _DEFAULT_LIMITS = UpstreamLimits()
 _DEFAULT_PORTS = {False: 80, True: 443}
+
+
+def _why(error: Exception) -> str:
+    """Why there is no connection, for the client: the words of the system name where it leads to."""
+    if isinstance(error, ssl.SSLError):
+        return "no TLS connection to it could be made"
+    if isinstance(error, (socket.gaierror, UnicodeError)):
+        return "its name is not known"
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number).lower() if number else "none of its addresses takes a connection"
 
 
 class Upstream:
@@ -141,6 +153,6 @@ class Upstream:
             )
         except (OSError, ssl.SSLError, UnicodeError) as error:
             self._opening.pop(link, None)
-            link.connect_failed(str(error) or type(error).__name__)
+            link.connect_failed(_why(error))
         else:
             self._opening.pop(link, None)

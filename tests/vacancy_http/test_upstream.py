@@ -10,7 +10,7 @@ import pytest
 from standins.http_engine import GET, OK, POST, Rig
 from standins.http_sockets import raw_request, running
 from standins.until import until
-from vacancy_http import Ending, Upstream, UpstreamLimits
+from vacancy_http import Ending, ProtocolFault, Upstream, UpstreamLimits
 
 
 def test_the_host_field_names_the_upstream() -> None:
@@ -119,6 +119,7 @@ async def test_nobody_listens_there() -> None:
         reply = await raw_request(listener.port, GET)
         assert reply.startswith(b"HTTP/1.1 503 ")
         assert app.endings == [Ending.UPSTREAM_UNREACHABLE]
+        assert app.faults == [(ProtocolFault.UPSTREAM_UNREACHABLE, "connection refused")], "not where it is"
 
 
 @pytest.mark.component
@@ -126,6 +127,7 @@ async def test_a_name_that_does_not_exist() -> None:
     async with running(Upstream("nowhere.invalid", 80)) as (listener, app):
         await raw_request(listener.port, GET)
         assert app.endings == [Ending.UPSTREAM_UNREACHABLE]
+        assert app.faults == [(ProtocolFault.UPSTREAM_UNREACHABLE, "its name is not known")]
 
 
 @pytest.mark.component
