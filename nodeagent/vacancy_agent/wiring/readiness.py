@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vacancy_agent.core.board import Pressure
 from vacancy_agent.core.facts import Ready
 
 if TYPE_CHECKING:
@@ -19,11 +20,16 @@ def missing(board: Board, now: Instant, bound: Callable[[str], bool]) -> Iterato
     for name in board.settings.upstreams:
         if not bound(name):
             yield f"the proxy of {name} does not listen"
-    if board.presence_at is None or now - board.presence_at > oldest:
+    seen = board.presence_at if board.presence_sampled else None  # a new way to look begins anew
+    if seen is None or now - seen > oldest:
         yield "presence has no fresh sample"
     needed = {name for upstream in board.settings.upstreams.values() for name in upstream.requires}
     for name in sorted(needed):
         reading = board.capacity[name]
         fresh = isinstance(reading, Ready) and now - reading.at <= oldest
-        if board.resource_enabled(name) and not fresh:
+        if not board.resource_enabled(name):
+            continue
+        if not fresh:
             yield f"resource {name} has no fresh sample"
+        if board.pressure[name] is Pressure.UNKNOWN:
+            yield f"the owner's load on resource {name} is not known"
