@@ -76,7 +76,7 @@ class StateDir:
         path = self.path / "tokens.json"
         found = _read(path)
         if found is None:
-            made = {scope: secrets.token_urlsafe(TOKEN_BYTES) for scope in SCOPES}
+            made = {scope: new_token() for scope in SCOPES}
             replace_file(path, json.dumps(made, indent=2).encode() + b"\n")
             return Tokens(**made, path=path, created=True)
         if sys.platform != "win32":
@@ -106,6 +106,13 @@ class StateDir:
             StoreError: it could not be written.
         """
         replace_file(self.path / "last-good.json", content)
+
+
+def new_token() -> str:
+    """A random token; none begins like an option, which `vacancy ... --token -x` would be refused for."""
+    while (token := secrets.token_urlsafe(TOKEN_BYTES)).startswith("-"):
+        pass
+    return token
 
 
 def read_secret(folder: Path, name: str, key: str) -> str:
