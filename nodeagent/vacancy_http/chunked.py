@@ -19,6 +19,7 @@ from vacancy_http.faults import MalformedError
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 _MAX_LINE = 4096
+_MOST_DIGITS = 16
 _MAX_OVERHEAD = 65536  # bytes of trailers
 _FAIR_SIZE = 64  # bytes that a client's chunks have on average, the first few of them aside
 
@@ -34,11 +35,12 @@ class ChunkedDecoder:
     """Feed it bytes as they come; it gives the payload.
 
     Attributes:
+        between: all that was fed was whole chunks, none of them the last; what is fed next starts one.
         done: the last chunk and the trailers were read.
         rest: the bytes after the message, once `done`.
     """
 
-    __slots__ = ("_allowance", "_at", "_left", "_overhead", "_pending", "done", "rest")
+    __slots__ = ("_allowance", "_at", "_left", "_overhead", "_pending", "between", "done", "rest")
 
     def __init__(self, small: int | None = None) -> None:
         """`small`: how many chunks may be smaller than 64 bytes; None: any number."""
@@ -47,6 +49,7 @@ class ChunkedDecoder:
         self._left = 0
         self._overhead = 0
         self._pending = b""
+        self.between = True
         self.done = False
         self.rest = b""
 
@@ -63,11 +66,11 @@ class ChunkedDecoder:
         pos = 0
         while not self.done:
             before = pos
-            if self._at == _At.DATA:
+            if self._at is _At.DATA:
                 pos = self._data(data, pos, out)
-            elif self._at == _At.SIZE:
+            elif self._at is _At.SIZE:
                 pos = self._size(data, pos)
-            elif self._at == _At.DATA_END:
+            elif self._at is _At.DATA_END:
                 pos = self._data_end(data, pos)
             else:
                 pos = self._trailers(data, pos)
@@ -77,6 +80,7 @@ class ChunkedDecoder:
             self.rest = data[pos:]
         else:
             self._pending = data[pos:]
+        self.between = not self._pending and self._at is _At.SIZE and not self.done
         return out[0] if len(out) == 1 else b"".join(out)
 
     def _data(self, data: bytes, pos: int, out: list[bytes]) -> int:
@@ -123,6 +127,19 @@ class ChunkedDecoder:
         if self._overhead > _MAX_OVERHEAD or _TRAILER_LINE.fullmatch(line) is None:
             raise MalformedError("a trailer is malformed or too long")
         return after
+
+
+def one_chunk(data: bytes) -> bytes | None:
+    """The payload of `data`, where that is one whole chunk and nothing else, written as everybody writes it.
+
+    The size line is compared with how the number of bytes that follow is written: no extension, no other
+    spelling and no last chunk passes, so whoever reads `data` reads this one chunk.
+    """
+    end = data.find(b"\r\n", 0, _MOST_DIGITS + 2)
+    payload = data[end + 2 : -2]
+    if end > 0 and payload and data.endswith(b"\r\n") and data[:end] == b"%x" % len(payload):
+        return payload
+    return None
 
 
 def _line(data: bytes, pos: int) -> tuple[bytes | None, int]:

@@ -70,6 +70,13 @@ class ShortExchange(ExchangeBase):
         if not (idle and idle.pop().reuse(x)):
             upstream.dispatch(x, self._client.wheel)
 
+    def pass_chunk(self, chunk: bytes, payload: bytes) -> None:
+        """One more chunk of a response, not the last: the short way of `response_data`."""
+        self._client.transport.write(chunk if self._chunked else payload)
+        self.response_bytes += len(payload)
+        if self.tap is not None:
+            self.tap(payload)
+
     def plain_response(self, head: ParsedResponse, data: bytes) -> None:
         """The whole reply at once, its body by length, and no redirect: the short way of `response_head`.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from vacancy_http.chunked import ChunkedDecoder
+from vacancy_http.chunked import ChunkedDecoder, one_chunk
 from vacancy_http.faults import Ending, MalformedError
 from vacancy_http.head_memo import whole_body
 from vacancy_http.response_parser import ParsedResponse, parse_response_head
@@ -154,6 +154,12 @@ class UpstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the response, or bytes that nobody asked for."""
+        decoder = self._decoder
+        if decoder is not None and decoder.between:
+            x, payload = self.exchange, one_chunk(data)
+            if payload is not None and x is not None and x.whole is None:
+                x.pass_chunk(data, payload)
+                return
         head = self._upstream.plain
         if head is not None and self.state is HEAD and not self._received:
             body = None if head.around is None else whole_body(data, head.around)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vacancy_http.chunked import ChunkedDecoder
+from vacancy_http.chunked import ChunkedDecoder, one_chunk
 from vacancy_http.faults import MalformedError
 
 payloads = st.lists(st.binary(min_size=1, max_size=40), max_size=5)
@@ -122,3 +122,40 @@ def test_a_few_small_chunks_are_allowed_and_large_ones_pay_for_more() -> None:
 
 def test_an_upstream_may_send_chunks_of_any_size() -> None:
     assert len(ChunkedDecoder().feed(b"1\r\nx\r\n" * 50_000)) == 50_000
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=40).map(lambda data: b"%x\r\n%b\r\n" % (len(data), data)),
+        st.binary(max_size=40).map(lambda data: b"%X\r\n%b\r\n" % (len(data), data)),
+        st.binary(max_size=40).map(lambda data: b"%x;a=b\r\n%b\r\n" % (len(data), data)),
+        st.binary(max_size=40).map(lambda data: b"0%x\r\n%b\r\n" % (len(data), data)),
+        st.tuples(st.integers(0, 20), st.binary(max_size=20)).map(lambda t: b"%x\r\n%b\r\n" % t),
+        st.lists(st.sampled_from([b"1", b"a", b"\r", b"\n", b"\r\n", b"0", b"-", b" "]), max_size=8).map(
+            b"".join
+        ),
+    )
+)
+def test_one_chunk_is_what_the_decoder_makes_of_it(data: bytes) -> None:
+    payload = one_chunk(data)
+    if payload is not None:
+        decoder = ChunkedDecoder()
+        assert decoder.feed(data) == payload != b""
+        assert decoder.between
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 255, 4096, 70000])
+def test_one_chunk_as_everybody_writes_it_is_known(size: int) -> None:
+    chunk = encode([b"x" * size])[: -len(b"0\r\n\r\n")]
+    assert one_chunk(chunk) == b"x" * size
+    for other in (chunk[:-1], chunk + b"0", b"0" + chunk, chunk + chunk, b"0\r\n\r\n", b"\r\n\r\n"):
+        assert one_chunk(other) is None
+
+
+def test_what_is_fed_next_starts_a_chunk_or_does_not() -> None:
+    decoder = ChunkedDecoder()
+    found = [decoder.between]
+    for piece in (b"2\r\nab\r\n", b"2\r", b"\na", b"b", b"\r", b"\n", b"0\r\n", b"\r\n"):
+        decoder.feed(piece)
+        found.append(decoder.between)
+    assert found == [True, True, False, False, False, False, True, False, False]

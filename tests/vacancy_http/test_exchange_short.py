@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from random import Random
+
 import pytest
 
-from standins.http_engine import POST, Rig
+from standins.http_engine import GET, POST, Rig
 from vacancy_http import Ending, Exchange, ProtocolFault, ResponseHead, head_prefix
+from vacancy_http.chunked import ChunkedDecoder
 from vacancy_http.states import IllegalTransitionError
 
 JSON = b"application/json"
@@ -142,3 +146,51 @@ def test_the_application_may_cut_it_when_it_is_told() -> None:
     assert client.transport.aborted
     assert rig.app.endings[-1] is Ending.CANCELLED
     assert rig.app.budget.used == 0
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+CHUNKS = [
+    b"5\r\nhello\r\n",
+    b"1\r\n\n\r\n",
+    b"00a\r\n" + b"x" * 10 + b"\r\n",
+    b"3;e=f\r\nabc\r\n",
+    b"2\r\n\r\n\r\n",
+]
+
+
+def streamed(seed: int, version: bytes, *, whole: bool) -> tuple[bytes, bytes, int, bool]:
+    """What a client gets of a random stream; `whole`: chunk by chunk, else cut anywhere."""
+    rng = Random(seed)  # noqa: S311 - the same each time
+    rig, tapped = Rig(), bytearray()
+    rig.app.on_response = lambda x, _head: setattr(x, "tap", tapped.extend)
+    client = rig.connect(b"GET /x HTTP/1.%b\r\nhost: p\r\n\r\n" % version)
+    server = rig.link()
+    pieces = [HEAD, *(rng.choice(CHUNKS) for _ in range(30)), b"0\r\n\r\n"]
+    if not whole:
+        data = b"".join(pieces)
+        cuts = sorted({0, len(data), *(rng.randrange(len(data)) for _ in range(25))})
+        pieces = [data[start:end] for start, end in pairwise(cuts)]
+    for piece in pieces:
+        server.send(piece)
+    got = client.got().partition(b"\r\n\r\n")
+    body = got[2]
+    if b"chunked" in got[0]:
+        decoder = ChunkedDecoder()
+        body = decoder.feed(body)
+        assert decoder.done
+    return body, bytes(tapped), rig.app.seen[0].response_bytes, rig.app.endings == [Ending.COMPLETE]
+
+
+@pytest.mark.parametrize("version", [b"1", b"0"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_stream_chunk_by_chunk_is_the_same_cut_anywhere(seed: int, version: bytes) -> None:
+    assert streamed(seed, version, whole=True) == streamed(seed, version, whole=False)
+
+
+def test_one_chunk_goes_on_as_the_bytes_it_came_in() -> None:
+    rig = Rig()
+    client = rig.connect(GET)
+    rig.link().send(HEAD)
+    client.got()
+    rig.link().send(CHUNKS[0])
+    assert client.got() == CHUNKS[0]
