@@ -51,7 +51,7 @@ TIERS = (
     Tier(
         "component",
         f"({PARTS}) and not kube and not slow",
-        1800.0,
+        2700.0,
         COMPONENT_NEEDS + OLLAMA_NEEDS,
         ("hack/ollama", "build"),
         ahead=True,
