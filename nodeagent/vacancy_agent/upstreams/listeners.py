@@ -66,16 +66,20 @@ def _by_psutil(port: int) -> list[Listener]:
 
 def _sockets(port: int) -> Iterator[tuple[str, str]]:
     """Inode and address of each listening socket on the port, from /proc/net."""
+    mark = f":{port:04X} "
     for name in ("tcp", "tcp6"):
         try:
-            table = (PROC / "self" / "net" / name).read_text(encoding="ascii")
+            table = (PROC / "self" / "net" / name).open(encoding="ascii")
         except FileNotFoundError:  # a kernel without IPv6
             continue
-        for line in table.splitlines()[1:]:
-            fields = line.split()
-            address, _, number = fields[1].partition(":")
-            if fields[3] == _LISTEN and int(number, 16) == port:
-                yield fields[9], decode_address(address)
+        with table:  # line by line: a busy machine has thousands, of which one or two are wanted
+            for line in table:
+                if mark not in line:
+                    continue
+                fields = line.split()
+                address, _, number = fields[1].partition(":")
+                if fields[3] == _LISTEN and int(number, 16) == port:
+                    yield fields[9], decode_address(address)
 
 
 def decode_address(text: str) -> str:

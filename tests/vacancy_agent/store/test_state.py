@@ -124,5 +124,5 @@ def test_the_default_place_is_the_users_own(monkeypatch: pytest.MonkeyPatch):
 
 def test_no_token_looks_like_an_option(monkeypatch: pytest.MonkeyPatch):
     made = iter(["-looks-like-one", "--and-this", "fine-_token"])
-    monkeypatch.setattr(secrets, "token_urlsafe", lambda size: next(made))
+    monkeypatch.setattr(secrets, "token_urlsafe", lambda _size: next(made))
     assert new_token() == "fine-_token"
