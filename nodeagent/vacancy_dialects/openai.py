@@ -18,7 +18,12 @@ _RELAY_FIELDS: Final = frozenset({"priority"})
 """A borrower does not rank its own work; the gateway does."""
 
 
-def _work(*paths: str, end: EndMark = EndMark.UNKNOWN, background_refused: bool = False) -> tuple[Route, ...]:
+def _work(
+    *paths: str,
+    end: EndMark = EndMark.UNKNOWN,
+    background_refused: bool = False,
+    issues_ids: bool = False,
+) -> tuple[Route, ...]:
     return tuple(
         Route(
             methods=("POST",),
@@ -28,6 +33,7 @@ def _work(*paths: str, end: EndMark = EndMark.UNKNOWN, background_refused: bool 
             query=QueryRule.DROP,
             end=end,
             background_refused=background_refused,
+            issues_ids=issues_ids,
             strip_headers=_STRIP,
             relay_headers=_RELAY_HEADERS,
             relay_fields=_RELAY_FIELDS,
@@ -81,7 +87,7 @@ _READS: Final = (
 
 _WORK: Final = (
     *_work("/v1/chat/completions", "/v1/chat/completions/batch", "/v1/completions", end=EndMark.CHAT),
-    *_work("/v1/responses", end=EndMark.RESPONSES, background_refused=True),
+    *_work("/v1/responses", end=EndMark.RESPONSES, background_refused=True, issues_ids=True),
     *_work("/v1/messages", end=EndMark.MESSAGES),
     *_work("/v1/embeddings", "/v2/embed", "/v1/score", "/score", "/v1/rerank", "/v2/rerank", "/rerank"),
     *_work("/pooling", "/classify", "/cohere/v2/chat", "/v1/systemone", "/generative_scoring"),

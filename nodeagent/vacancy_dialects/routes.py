@@ -122,11 +122,11 @@ class Route:
     every request, `relay_headers` and the top-level JSON keys `relay_fields` from every request that does not
     come with the gateway's `relay` token. `own_ids` marks a route that is pass-through for ids which this
     proxy handed to the same borrower and has the class of the row for any other id; the caller looks the id
-    up in `Match.params`. `judged_read` marks a pass-through route whose body names a model: it is judged like
-    work before it is forwarded, and is no work. `tracked` marks work that begins with its reply: the job goes
-    on until the server shows that it ended. `outlives` marks work that would go on after its reply and that
-    nobody could follow: it is refused. `client_query` is the query parameter that says whose messages a
-    tunnel gets.
+    up in `Match.params`. `issues_ids` marks work whose reply hands out such an id. `judged_read` marks a
+    pass-through route whose body names a model: it is judged like work before it is forwarded, and is no
+    work. `tracked` marks work that begins with its reply: the job goes on until the server shows that it
+    ended. `outlives` marks work that would go on after its reply and that nobody could follow: it is refused.
+    `client_query` is the query parameter that says whose messages a tunnel gets.
     """
 
     methods: tuple[str, ...]
@@ -139,6 +139,7 @@ class Route:
     reply: ReplyRule = ReplyRule.AS_IS
     background_refused: bool = False
     own_ids: bool = False
+    issues_ids: bool = False
     judged_read: bool = False
     model_in_path: bool = False
     tracked: bool = False

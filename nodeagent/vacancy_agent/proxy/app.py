@@ -134,9 +134,9 @@ class GatedProxy:
     def response_started(self, x: Exchange, head: ResponseHead) -> None:
         """The upstream answers."""
         request: Request = x.context
-        # A reply that is JSON needs no look: it is no stream.
-        if request.job is not None and head.content_type != work.JSON:
-            work.answered(x, request, head)
+        # A reply that is JSON mostly needs no look: it is no stream.
+        if request.job is not None and head.content_type != request.plan.untold:
+            work.answered(self, x, request, head)
 
     def exchange_ended(self, x: Exchange, ending: Ending) -> None:
         """Release or hold."""
@@ -193,7 +193,7 @@ class GatedProxy:
             self.refuse(x, refusals.unauthorized())
             return None
         websocket = asks_for_websocket(x.header(b"upgrade"))
-        found = tunnel.route(self.table, self._may_pass, x) if websocket else self._route(x)
+        found = tunnel.route(self.table, self._may_pass, x) if websocket else self._route(x, principal)
         if isinstance(found, Refusal):
             self.host.auth.allowed["borrow"] += 1
             self.refuse(x, found)
@@ -206,9 +206,10 @@ class GatedProxy:
             x.head.note = plan
         return plan
 
-    def _route(self, x: Exchange) -> Match | Refusal:
+    def _route(self, x: Exchange, principal: Principal) -> Match | Refusal:
         match = self.table.classify(x.method, x.path, x.query)
-        if match.cls is RouteClass.WORK or match.cls in self._may_pass:
+        own = self.host.own_ids.opens(self.settings.target, match, self._borrower(x, principal))
+        if own or match.cls is RouteClass.WORK or match.cls in self._may_pass:
             encoding = x.header(b"content-encoding")
             return judge_head(match, x.header(b"content-type"), encoding, x.query) or match
         if match.cls is RouteClass.UNRECOGNISED:
@@ -235,7 +236,7 @@ class GatedProxy:
             drop,
             add,
             content_type,
-            None if route is not None and route.tracked else work.JSON,
+            None if route is not None and (route.tracked or route.issues_ids) else work.JSON,
             short.barred(self, match, relay=principal.relays),
             head_prefix(x.head, target, self.upstream.host_line, drop=drop, add=add),
         )

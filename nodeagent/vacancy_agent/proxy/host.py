@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from vacancy_agent.proxy.counters import AuthCounters, UpstreamCounters
+from vacancy_agent.proxy.own_ids import OwnIds
 from vacancy_agent.proxy.prompts import PromptIds
 from vacancy_edge.comfy_clients import ClientIds
 
@@ -118,6 +119,7 @@ class Host:
     track: Callable[[], None] = _nobody
     """Told that a job is tracked: somebody has to look for its end."""
     prompt_ids: PromptIds = field(default_factory=PromptIds)
+    own_ids: OwnIds = field(default_factory=OwnIds)
     client_ids: ClientIds = field(default_factory=ClientIds)
     """Whose ComfyUI client ids are whose; a server is told from another by its target."""
     models: dict[str, Models] = field(default_factory=dict)

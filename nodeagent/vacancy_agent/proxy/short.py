@@ -46,6 +46,7 @@ def barred(proxy: GatedProxy, match: Match, *, relay: bool) -> frozenset[str] | 
         or route.shape is not BodyShape.JSON
         or route.body is not BodyRule.PLAIN
         or route.tracked
+        or route.issues_ids
         or proxy.models is not None
     ):
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from vacancy_agent.core.gate import Ask, standing
 from vacancy_agent.core.settings import ResourceType
 from vacancy_agent.core.verdict import Refuse, sentence
-from vacancy_agent.proxy import prompts
+from vacancy_agent.proxy import own_ids, prompts
 from vacancy_agent.proxy.counters import Outcome
 from vacancy_agent.proxy.host import HeldSlot, Used
 from vacancy_agent.proxy.models import LOOK_WITHIN
@@ -148,13 +148,19 @@ def no_slot(proxy: GatedProxy, x: Exchange, request: Request, job: Job, now: Ins
     _refused(proxy, x, request, JOURNAL_FULL)
 
 
-def answered(x: Exchange, request: Request, response: ResponseHead) -> None:
+def answered(proxy: GatedProxy, x: Exchange, request: Request, response: ResponseHead) -> None:
     """The upstream's head came: watch for the end marker where the reply is an event stream."""
-    route = request.plan.match.route
-    if route is not None and needs_marker(route, response.content_type):
+    plan = request.plan
+    route = plan.match.route
+    if route is None:
+        return
+    stream = needs_marker(route, response.content_type)
+    if stream:
         request.watch = EndWatch(route)
         request.plain = False
         x.tap = request.watch.feed
+    if route.issues_ids and response.status in SUCCESS:
+        own_ids.listen(proxy.host, x, proxy.settings.target, plan.borrower, stream=stream)
 
 
 def ended(proxy: GatedProxy, x: Exchange, request: Request, ending: Ending) -> None:
