@@ -33,7 +33,8 @@ class Cutter:
     def cut(self, job: JobId, reason: Reason) -> None:
         """End this job's exchange now, or its work after it; a job that has ended already is ignored."""
         host, cancel = self._host, self._cancel_tracked
-        request, goes_on = host.requests.get(job), job in host.tracked
+        request, held = host.requests.get(job), host.held_slots.get(job)
+        goes_on = job in host.tracked or (held is not None and held.prompt is not None)
         if request is not None:
             goes_on = request.prompt is not None
             request.exchange.cancel(self._unknown_load(job, reason) or self._replies[reason])

@@ -14,6 +14,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from vacancy_agent.core import effects as on
+from vacancy_agent.core.settings import OnOwnerReturn
+from vacancy_api.reasons import Reason
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from vacancy_agent.core.ledger import Ledger
     from vacancy_agent.core.reclaim import Reclaims
     from vacancy_agent.core.settings import HostSettings
-    from vacancy_api.reasons import Reason
 
 
 class Cutter(Protocol):
@@ -68,6 +69,8 @@ class ReclaimRunner:
         """`loop.call_later` once the loop runs."""
         self.unload: Callable[[on.Unload], None] | None = None
         """`Unloads.start` once the loop runs."""
+        self.left: Callable[[str], frozenset[JobId]] = lambda _upstream: frozenset()
+        """`Tracks.held`: the held jobs of an upstream whose work goes on and can be stopped."""
         self.published: dict[str, on.PublishPhase] = {}
         """The last decision for each upstream, for `/status`."""
 
@@ -78,16 +81,16 @@ class ReclaimRunner:
 
     def owner_returned(self, now: Instant) -> None:
         """The owner's veto rose."""
-        self._run(self.reclaims.owner_edge(self._ledger.active, now))
+        self._run(self.reclaims.owner_edge(self._active, now))
 
     def lending_stopped(self, now: Instant) -> None:
         """Lending was switched off at this machine: give back what was admitted before."""
-        self._run(self.reclaims.lending_edge(self._ledger.active, now))
+        self._run(self.reclaims.lending_edge(self._active, now))
 
     def resource_pressed(self, resource: str, board: Board, now: Instant) -> None:
         """The owner's load on a resource rose, or could not be read for too long."""
         veto = board.veto.engaged
-        self._run(self.reclaims.pressure_edge(resource, self._ledger.active, now, veto=veto))
+        self._run(self.reclaims.pressure_edge(resource, self._active, now, veto=veto))
 
     def reconfigure(self, settings: HostSettings) -> None:
         """Take over new settings."""
@@ -116,6 +119,18 @@ class ReclaimRunner:
             timer.cancel()
         self._timers.clear()
 
+    def _active(self, upstream: str) -> frozenset[JobId]:
+        """The jobs that are under way, and what goes on of those that are held, unless it may finish.
+
+        Else whoever leaves before the reply to a submission would keep the card from its owner.
+        """
+        return self._ledger.active(upstream) | self._stoppable(upstream)
+
+    def _stoppable(self, upstream: str) -> frozenset[JobId]:
+        machine = self.reclaims.machines.get(upstream)
+        finishes = machine is None or machine.settings.on_owner_return is OnOwnerReturn.FINISH
+        return frozenset() if finishes else self.left(upstream)
+
     def _run(self, effects: Iterable[on.Effect]) -> None:
         self._pending.extend(effects)
         if self._running:
@@ -140,12 +155,19 @@ class ReclaimRunner:
             case on.PublishPhase(upstream, phase, edges):
                 self.published[upstream] = effect
                 self._tell("reclaim", upstream=upstream, phase=phase.value, edges=len(edges))
+                self._stop_left(upstream, phase)
             case on.WakeAt(upstream, at):
                 self._wake_at(upstream, at)
             case on.ReportReclaimed(upstream):
                 self._tell("reclaimed", upstream=upstream, reason=effect.reason)
             case on.Unload():
                 self._unload(effect)
+
+    def _stop_left(self, upstream: str, phase: on.ReclaimPhase) -> None:
+        """What became a hold while the reclaim waited is not among the jobs that it cuts."""
+        if phase is on.ReclaimPhase.PROCEEDING:
+            for job in self._stoppable(upstream):
+                self._cutter.cut(job, Reason.OWNER_ACTIVE)
 
     def _unload(self, effect: on.Unload) -> None:
         """Beside the loop's other work; before the loop runs nobody can, and the deadline says so."""

@@ -108,6 +108,7 @@ class Agent:
         self.reclaim = ReclaimRunner(Reclaims(config.host), ledger, cutter, clock, tell)
         self.unloads = Unloads(self.host, self._group.create_task, self.holds.lists.get, self._unloaded)
         self.unloads.free = self.tracks.free
+        self.reclaim.left = self.tracks.held
         self.findings = Findings(self.conditions, board, lambda: self.reclaim.claims, clock, tell, self.bound)
         self.pressure = PressureWatch(board, ledger, self.store, clock, tell)
         self.readings = Readings(board, self.reclaim, clock, tell, self.findings.soon, self.pressure)

@@ -135,6 +135,7 @@ class Holds:
             slot.partition.free(slot.slot)
         host.sampler.soon(moved.idle)
         host.tell("freed", upstream=moved.job.upstream, job=job, by=by.value, why=why)
+        host.reclaiming.job_ended(moved.job.upstream, job, now)
         return True
 
     def _entry(self, upstream: str, hold: RecoveredHold, since: Instant) -> Hold:

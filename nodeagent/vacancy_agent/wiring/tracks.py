@@ -78,6 +78,11 @@ class Tracks:
         self._doomed[upstream] = set(jobs)
         self._host.spawn(self._cancel(upstream))
 
+    def held(self, upstream: str) -> frozenset[JobId]:
+        """The held jobs whose prompt may go on."""
+        holds = self._host.ledger.holds(upstream)
+        return frozenset(job.id for job in holds if self._prompt_of(job.id) is not None)
+
     async def free(self, upstream: str, again: Again) -> Freed | Skipped | NotShown:
         """Have the server of an upstream unload, unless somebody else uses it.
 
@@ -88,13 +93,13 @@ class Tracks:
         settings = host.board.settings.upstreams.get(upstream)
         if server is None or settings is None:
             return NotShown("it is not configured any more")
-        held = tuple(job.id for job in host.ledger.holds(upstream) if self._prompt_of(job.id) is not None)
+        held = self.held(upstream)
         if held and settings.on_owner_return is not OnOwnerReturn.FINISH:
-            self.cancel(upstream, held)
+            self.cancel(upstream, tuple(sorted(held)))
         target = settings.target
         return await free(
             server,
-            lambda prompt_id: host.prompt_ids.known(target, prompt_id),
+            lambda prompt_id: self._is_ours(target, prompt_id),
             again,
             unconfirmed=await self._unconfirmed(target, server),
         )
@@ -221,10 +226,10 @@ class Tracks:
         if server is None or settings is None:
             self._doomed[upstream].clear()
             return "its upstream is not configured any more"
-        known, target = self._host.prompt_ids.known, settings.target
+        target = settings.target
         try:
             queue = await round_.once(
-                server, {prompt.id for prompt in prompts.values()}, lambda one: known(target, one)
+                server, {prompt.id for prompt in prompts.values()}, lambda one: self._is_ours(target, one)
             )
         except AskError as error:
             return str(error)
@@ -232,6 +237,14 @@ class Tracks:
             if prompt.confirmed and prompt.id not in queue and job in self._host.tracked:
                 self._release(job, ReleasedBy.PROOF)
         return round_.why
+
+    def _is_ours(self, target: Target, prompt_id: str) -> bool:
+        """Whether a prompt is a borrower's; also where so many came since that its id was forgotten."""
+        host = self._host
+        if host.prompt_ids.known(target, prompt_id):
+            return True
+        under_way = [*host.tracked.values(), *host.held_slots.values(), *host.requests.values()]
+        return any(one.prompt is not None and one.prompt.id == prompt_id for one in under_way)
 
     def _still_doomed(self, upstream: str) -> dict[JobId, Prompt]:
         doomed = self._doomed[upstream]

@@ -61,6 +61,7 @@ class Rig:
             prompt_ids=PromptIds(),
             sampler=SimpleNamespace(soon=lambda names: self.sampled.append(tuple(names))),
             tell=lambda event, **facts: self.told.append((event, facts)),
+            reclaiming=SimpleNamespace(job_ended=lambda *_ended: None),
         )
         self.holds = Holds(self.host, self.journal, self.state)
         self.next: Rig | None = None

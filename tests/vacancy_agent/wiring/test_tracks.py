@@ -11,11 +11,14 @@ from standins import agreement
 from standins.comfyui_standin import graph
 from standins.http_text import reply, request
 from standins.lending_rig import BORROW, one_upstream
-from vacancy_agent.core.facts import Instant, ProcessIdentity
+from vacancy_agent.core.facts import Instant, ProcessIdentity, Seconds
 from vacancy_agent.core.job import Phase, ReleasedBy
 from vacancy_agent.core.parse.comfyui import PromptState, Release
+from vacancy_agent.core.reclaim import Reclaims
 from vacancy_agent.core.settings import Dialect, OnOwnerReturn
 from vacancy_agent.proxy.cutter import Cutter
+from vacancy_agent.proxy.prompts import MOST_IDS
+from vacancy_agent.reclaim.runner import ReclaimRunner
 from vacancy_agent.upstreams.ask import AskError
 from vacancy_agent.upstreams.comfyui import Queue
 from vacancy_agent.upstreams.comfyui_free import Freed, NotShown
@@ -255,6 +258,37 @@ async def test_before_an_unload_prompts_that_nobody_waits_for_are_cancelled(
     assert isinstance(await world.tracks.free("up", never), Freed)
     await asyncio.sleep(0.5)
     assert sorted(map(str, world.comfy.told)) == sorted(["free", str(("stop", IDS[0], True))])
+
+
+@pytest.mark.parametrize("policy", [OnOwnerReturn.CANCEL, OnOwnerReturn.DRAIN])
+async def test_whoever_leaves_before_the_reply_does_not_keep_the_card_from_its_owner(
+    world: World, policy: OnOwnerReturn
+) -> None:
+    changes = {"yield_on_veto": False, "on_owner_return": policy, "drain_timeout": Seconds(5)}
+    world.rig.reconfigure(one_upstream(dialect=Dialect.COMFYUI, slots=4, **changes))
+    reclaim = ReclaimRunner(
+        Reclaims(world.rig.settings), world.rig.host.ledger, world.cutter, world.rig.clock, world.rig.tell
+    )
+    reclaim.wake, reclaim.left = asyncio.get_running_loop().call_later, world.tracks.held
+    body = {"prompt": graph(), "prompt_id": IDS[0]}
+    world.rig.observe()
+    world.rig.port.connect(request("/prompt", body, token=BORROW)).hang_up()
+    assert world.phases == [Phase.HELD]
+    world.comfy.running = {IDS[0]}
+    reclaim.owner_returned(world.rig.clock.now())
+    await asyncio.sleep(6)
+    await asyncio.sleep(2)
+    assert world.comfy.told == [("stop", IDS[0], True)]
+
+
+async def test_a_prompt_whose_id_was_forgotten_is_still_a_borrowers(world: World) -> None:
+    job = world.submit(IDS[0])
+    world.comfy.running = {IDS[0]}
+    for number in range(MOST_IDS):
+        world.rig.host.prompt_ids.add(world.rig.settings.upstreams["up"].target, str(number))
+    world.cutter.cut(job, Reason.OWNER_ACTIVE)
+    await asyncio.sleep(2)
+    assert world.comfy.told == [("stop", IDS[0], True)], "alone: nobody else's prompt is there"
 
 
 async def test_except_where_accepted_work_may_finish(world: World) -> None:
