@@ -88,6 +88,8 @@ class GatedProxy:
         self._release = short.release(self)
         self.refusing: Reason | None = None
         """Reason of the last refusal: the first of a run is told, the rest is counted."""
+        self.told_until: dict[Reason, float] = {}
+        """Until when no other run for this reason is told."""
         self._max_body = max_body
         self._always_dropped = CREDENTIAL_HEADERS
         self._forwards_authorization = settings.forward_authorization and credential is None

@@ -44,6 +44,9 @@ NOT_LENT = Refuse(Reason.LENDING_DISABLED, 300, {"cause": "not_configured"}, 1)
 """The upstream has gone from the configuration, and its listener is about to follow."""
 WORK = RouteClass.WORK
 SUCCESS = range(200, 300)
+TOLD_FOR = 10.0
+"""Seconds in which a new run of refusals for the same reason is not told: borrowers who take turns would fill
+the log."""
 SAMPLED_INLINE = frozenset({ResourceType.MEMORY, ResourceType.CPU})
 
 
@@ -235,9 +238,11 @@ def _not_now(proxy: GatedProxy, x: Exchange, request: Request, judged: Judged, r
 def _refused(proxy: GatedProxy, x: Exchange, request: Request, refuse: Refuse) -> None:
     refusal = Refusal(refuse.reason, sentence(refuse), refuse.retry_after, refuse.detail)
     host = proxy.host
-    if proxy.refusing is not refuse.reason:
-        proxy.refusing = refuse.reason
+    now = host.clock.now()
+    if proxy.refusing is not refuse.reason and now >= proxy.told_until.get(refuse.reason, now):
         host.tell("refuses", upstream=proxy.name, reason=refuse.reason.value, borrower=request.plan.borrower)
+        proxy.told_until[refuse.reason] = now + TOLD_FOR
+    proxy.refusing = refuse.reason
     proxy.refuse(x, refusal)
 
 

@@ -12,7 +12,7 @@ from vacancy_agent.core.facts import Evidence, MiB
 from vacancy_agent.core.job import ReleasedBy
 from vacancy_agent.core.settings import Footprint, ResourceType
 from vacancy_agent.proxy.counters import Outcome
-from vacancy_agent.proxy.work import EARLY_BODY
+from vacancy_agent.proxy.work import EARLY_BODY, TOLD_FOR
 from vacancy_agent.store.journal_format import Phase
 from vacancy_api.reasons import Reason
 from vacancy_http import UpstreamLimits
@@ -284,6 +284,19 @@ class TestGate:
         assert rig.told_of("refuses") == [{"upstream": "up", "reason": "owner_active", "borrower": "ci"}]
         assert rig.port.app.counters.refused[Reason.OWNER_ACTIVE] == 5
 
+    def test_runs_that_follow_each_other_at_once_are_told_once(self, rig: LendingRig) -> None:
+        for _ in range(5):
+            client = order(rig)
+            refused(rig)
+            rig.port.link().send(reply())
+            client.got()
+        assert len(rig.told_of("refuses")) == 1
+        order(rig)
+        rig.advance(TOLD_FOR)
+        rig.observe()
+        refused(rig)
+        assert len(rig.told_of("refuses")) == 2
+
     def test_another_reason_or_an_admission_ends_the_run(self, rig: LendingRig) -> None:
         rig.host.board.set_resource_enabled("ram", False)
         refused(rig)
@@ -294,6 +307,8 @@ class TestGate:
         rig.port.link().send(reply())
         client.got()
         order(rig).hang_up()
+        rig.advance(TOLD_FOR)
+        rig.observe()
         refused(rig)
         told = [facts["reason"] for facts in rig.told_of("refuses")]
         assert told == ["resource_disabled", "resource_busy", "resource_busy"]
