@@ -44,7 +44,7 @@ class Sampler(Protocol):
         ...
 
     async def fresh(self, resources: Iterable[str]) -> None:
-        """Wait until each was sampled after this call, 1 s at most."""
+        """Wait until each was sampled after its last job ended, 1 s at most."""
         ...
 
 

@@ -46,6 +46,8 @@ class Collectors:
         """What the observers that run were made from."""
         self._finding: dict[str, tuple[LocalServer, float, asyncio.Task[None]]] = {}
         self._sampling: set[asyncio.Task[None]] = set()
+        self._after_work: dict[str, asyncio.Task[None]] = {}
+        """By resource, the sample that was asked for when its last job ended."""
         self._inline: frozenset[str] = frozenset()
         self._wanted: set[str] = set()
 
@@ -80,6 +82,7 @@ class Collectors:
             if task is not None:
                 task.cancel()
         self._finding.clear()
+        self._after_work.clear()
         self._group = self._observers = self._observing = self._observed = None
 
     def _observe(self, group: asyncio.TaskGroup, settings: HostSettings, sink: Sink) -> None:
@@ -111,7 +114,19 @@ class Collectors:
         self._wanted.update(resources)
 
     async def fresh(self, resources: Iterable[str]) -> None:
-        """Wait until each was sampled after this call, 1 s at most."""
+        """Wait until each was sampled after its last job ended, 1 s at most.
+
+        Where that sample is under way it is waited for: a second run of the same probe, begun only after the
+        first, would mostly come too late.
+        """
+        names = set(resources)
+        coming = {name: task for name, task in self._after_work.items() if name in names and not task.done()}
+        if names - coming.keys():
+            await self._sample(names - coming.keys())
+        if coming:
+            await asyncio.wait(coming.values(), timeout=FRESH)
+
+    async def _sample(self, resources: Iterable[str]) -> None:
         if self._observers is not None:
             await self._observers.sample(resources, FRESH)
 
@@ -122,7 +137,8 @@ class Collectors:
         self._observers.sample_now(wanted)
         probed = wanted - self._inline
         if probed:
-            task = self._group.create_task(self.fresh(probed))
+            task = self._group.create_task(self._sample(probed))
+            self._after_work |= dict.fromkeys(probed, task)
             self._sampling.add(task)
             task.add_done_callback(self._sampling.discard)
 

@@ -15,7 +15,7 @@ from standins.hosts import host, resource, upstream
 from standins.sink import RecordingSink
 from standins.until import until
 from vacancy_agent.clock import SystemClock
-from vacancy_agent.core.facts import CpuCapacity, ProcessIdentity, Ready, Seconds
+from vacancy_agent.core.facts import CpuCapacity, ProcessIdentity, Ready, Seconds, Unknown
 from vacancy_agent.core.settings import OwnerSettings, ResourceType, SamplingSettings
 from vacancy_agent.upstreams.process import NotFound, NotLocal, Relayed, started_at
 from vacancy_agent.wiring import collectors as module
@@ -134,6 +134,37 @@ async def test_many_wishes_are_one_sample_and_leave_nothing_behind():
             len(it.sink.capacity["ram"]) - seen["ram"] <= 2
         )  # the first reply's, and the one with the probe
         assert len(it.sink.capacity["gpu"]) - seen["gpu"] == 1
+
+
+async def test_the_sample_that_a_jobs_end_asked_for_is_the_one_that_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    runs: list[asyncio.Event] = []
+
+    async def probed(_self: object) -> Unknown:
+        runs.append(done := asyncio.Event())
+        await done.wait()
+        return Unknown("a test")
+
+    monkeypatch.setattr("vacancy_agent.collect.nvidia.NvidiaProbe.sample", probed)
+    async with rig() as it:
+        it.start(settings(sampling=SamplingSettings(interval=Seconds(3600))))
+        await until(lambda: len(runs) == 1)
+        runs[0].set()
+        await it.sink.until(lambda sink: sink.capacity["gpu"])
+        it.collectors.soon(("gpu",))
+        await until(lambda: len(runs) == 2)
+        waits = it.group.create_task(it.collectors.fresh(("gpu",)))
+        await asyncio.sleep(0)
+        runs[1].set()
+        await until(waits.done)
+        assert len(it.sink.capacity["gpu"]) == len(runs) == 2, (
+            "it began after the job, and no other is needed"
+        )
+        again = it.group.create_task(it.collectors.fresh(("gpu",)))
+        await until(lambda: len(runs) == 3)
+        runs[2].set()
+        await until(again.done)
 
 
 async def test_a_wish_after_the_end_is_not_an_error():
