@@ -36,6 +36,7 @@ class StillAgent:
     """Every resource was read just now, and nobody is there."""
     version: str = "0.1.0"
     config_digest: str | None = "0" * 64
+    abandoned_probes: int = 0
     unbound: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
     used: dict[str, Usage] = field(default_factory=dict)

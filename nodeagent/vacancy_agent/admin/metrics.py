@@ -54,7 +54,9 @@ def _agent(agent: Running) -> Iterator[Family]:
     for condition in agent.conditions.all():
         if condition.status is not Status.UNKNOWN:
             conditions.add(condition.status is Status.TRUE, condition.type.value)
-    yield from (info, ready, conditions)
+    abandoned = counter("probes_abandoned", "Programs of probes given up, because they hang in the kernel.")
+    abandoned.add(agent.abandoned_probes)
+    yield from (info, ready, conditions, abandoned)
 
 
 def _lending(agent: Running) -> Iterator[Family]:

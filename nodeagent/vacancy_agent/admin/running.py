@@ -39,6 +39,11 @@ class Running(Protocol):
         ...
 
     @property
+    def abandoned_probes(self) -> int:
+        """Programs of probes that were given up since the start, because they hang in the kernel."""
+        ...
+
+    @property
     def reclaims(self) -> Mapping[str, PublishPhase]:
         """The last decision of each upstream's reclaim."""
         ...

@@ -194,6 +194,11 @@ class Agent:
         return self.config.document
 
     @property
+    def abandoned_probes(self) -> int:
+        """Programs of probes that hang in the kernel."""
+        return self.collectors.abandoned_probes
+
+    @property
     def reclaims(self) -> Mapping[str, PublishPhase]:
         """The last decision of each upstream's reclaim."""
         return self.reclaim.published

@@ -41,6 +41,7 @@ class Collectors:
         self._group: asyncio.TaskGroup | None = None
         self._loop: asyncio.AbstractEventLoop
         self._observers: Observers | None = None
+        self._abandoned_before = 0
         self._observing: asyncio.Task[None] | None = None
         self._observed: tuple[object, ...] | None = None
         """What the observers that run were made from."""
@@ -83,6 +84,7 @@ class Collectors:
                 task.cancel()
         self._finding.clear()
         self._after_work.clear()
+        self._abandoned_before = self.abandoned_probes
         self._group = self._observers = self._observing = self._observed = None
 
     def _observe(self, group: asyncio.TaskGroup, settings: HostSettings, sink: Sink) -> None:
@@ -91,12 +93,19 @@ class Collectors:
             return
         if self._observing is not None:
             self._observing.cancel()
+        self._abandoned_before = self.abandoned_probes
         resources = settings.resources.values()
         self._inline = frozenset(one.name for one in resources if one.type in INLINE)
         source = presence_source(settings, self._clock)
         self._observers = Observers(settings, sink, self._clock, source, self._processes)
         self._observing = group.create_task(essential("the collector", self._observers.run))
         self._observed = wanted
+
+    @property
+    def abandoned_probes(self) -> int:
+        """Programs that were given up since the start, because they hang in the kernel."""
+        now = 0 if self._observers is None else self._observers.abandoned_probes
+        return self._abandoned_before + now
 
     # Samples on demand (`proxy.host.Sampler`).
 

@@ -264,6 +264,13 @@ def test_a_condition_is_true_or_false_or_not_there():
     assert value(agent, "condition", type="Reclaimed") is None
 
 
+def test_probes_that_hang_are_counted():
+    agent = an_agent()
+    assert value(agent, "probes_abandoned_total") == 0
+    agent.abandoned_probes = 2
+    assert value(agent, "probes_abandoned_total") == 2
+
+
 def test_an_agent_that_is_not_ready():
     agent = an_agent()
     assert value(agent, "ready") == 1

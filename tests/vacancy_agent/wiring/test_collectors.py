@@ -167,6 +167,17 @@ async def test_the_sample_that_a_jobs_end_asked_for_is_the_one_that_is_waited_fo
         await until(again.done)
 
 
+async def test_probes_that_were_given_up_are_counted_over_reloads(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("vacancy_agent.collect.observers.Observers.abandoned_probes", 2)
+    async with rig() as it:
+        assert it.collectors.abandoned_probes == 0
+        it.start(settings())
+        assert it.collectors.abandoned_probes == 2
+        it.start(settings(sampling=SamplingSettings(interval=Seconds(0.04))))
+        assert it.collectors.abandoned_probes == 4
+    assert it.collectors.abandoned_probes == 4
+
+
 async def test_a_wish_after_the_end_is_not_an_error():
     async with rig() as it:
         it.start(settings())
