@@ -37,6 +37,12 @@ SWITCHED_BY = {
     "local": "paused on this machine (vacancy resume ends it)",
 }
 
+SWITCHED_OFF = (
+    "Lending is off: switched off on this machine through the API, which alone switches it on again "
+    '(POST /admin/lending {"enabled": true}).'
+)
+"""What a resume leaves of `local`."""
+
 RECLAIMS = {
     "waiting": "the machine is wanted back: its work may end until the deadline",
     "stood_down": "a give-back was called off, since its cause was gone",
@@ -117,7 +123,10 @@ def paused(document: Document) -> str:
 def resumed(document: Document) -> str:
     """The answer to the end of a pause; the machine may still not lend."""
     state = document["lending"]
-    return _lending_line(state) if state["allowed"] else f"Not paused any more. {_lending_line(state)}"
+    if state["allowed"]:
+        return _lending_line(state)
+    off = SWITCHED_OFF if state["by"] == "local" else _lending_line(state)
+    return f"Not paused any more. {off}"
 
 
 def debugging(document: Document) -> str:

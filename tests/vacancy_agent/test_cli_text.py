@@ -180,6 +180,13 @@ def test_a_pause_is_confirmed_even_where_something_else_lasts_longer():
     assert cli_text.resumed({"lending": state | {"allowed": True, "by": None}}) == "Lending is on."
 
 
+def test_a_resume_that_leaves_the_switch_off_does_not_send_the_owner_back_to_resume():
+    told = cli_text.resumed({"lending": {"allowed": False, "by": "local", "pausedUntil": None}})
+    assert told.startswith("Not paused any more. Lending is off: switched off on this machine")
+    assert "POST /admin/lending" in told
+    assert "vacancy resume" not in told
+
+
 def test_holds_say_how_to_free_them():
     hold = {
         "id": "7",
