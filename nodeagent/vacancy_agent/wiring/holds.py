@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from vacancy_agent.store.state import StateDir
     from vacancy_agent.upstreams.proofs import Ended
 
-GPU_USE_S = Seconds(3.0)
-"""How old a figure of a GPU may be to stand for now: a poll, and its own time."""
+GPU_LOOK_S = 1.0
+"""How long a look at a GPU's processes takes; its figure stands for now until the next one has come."""
 CAUSES = {
     HoldCause.INTERRUPTED: "the agent ended while it ran",
     HoldCause.DAMAGED: "its entry in the hold journal is damaged",
@@ -121,7 +121,9 @@ class Holds:
         self.keeper.configure(watched)
 
     def _gpu_use(self, upstream: str) -> float | None:
-        return self._host.board.gpu_use(upstream, self._host.clock.now(), GPU_USE_S)
+        board = self._host.board
+        within = Seconds(board.settings.sampling.pressure_interval + GPU_LOOK_S)
+        return board.gpu_use(upstream, self._host.clock.now(), within)
 
     def release(self, job: JobId, by: ReleasedBy, why: str) -> bool:
         """Free a hold in ledger and journal; False: there is no such hold (any more)."""

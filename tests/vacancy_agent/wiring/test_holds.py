@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,10 @@ import pytest
 
 from standins.clock import FakeClock
 from standins.hosts import host, resource, upstream, vacant
-from vacancy_agent.core.facts import Instant, ProcessIdentity, WallTime
+from vacancy_agent.core.facts import Instant, Percent, ProcessIdentity, Ready, Seconds, WallTime
 from vacancy_agent.core.job import Job, JobId, Phase, ReleasedBy
 from vacancy_agent.core.ledger import Ledger
-from vacancy_agent.core.settings import Dialect, ResourceType, Target
+from vacancy_agent.core.settings import Dialect, ResourceType, SamplingSettings, Target
 from vacancy_agent.proxy.host import HeldSlot
 from vacancy_agent.proxy.prompts import PromptIds
 from vacancy_agent.store.journal import HoldJournal, PartitionSpec
@@ -269,6 +270,16 @@ async def test_two_upstreams_of_one_server_are_looked_at_as_one(rig: Rig):
     rig.holds.watch(None, {"a": same})  # type: ignore[arg-type]
     assert rig.holds.locals == {"a": kept}, "over a reload: looks at a server must stay apart in time"
     assert len(rig.holds._servers) == 1
+
+
+def test_a_gpus_figure_counts_until_the_next_one_however_seldom_it_is_read(rig: Rig):
+    seldom = replace(settings(), sampling=SamplingSettings(pressure_interval=Seconds(10)))
+    rig.board.reconfigure(seldom)
+    rig.board.served_load["gpu", "other"] = Ready(Percent(97.0), rig.clock.now())
+    rig.clock.advance(10.5)
+    assert rig.holds._gpu_use("other") == 97.0, "a server that computes on a GPU alone is not quiet"
+    rig.clock.advance(1.0)
+    assert rig.holds._gpu_use("other") is None
 
 
 def test_wall_times_of_an_older_run_are_taken_as_they_are(rig: Rig):
