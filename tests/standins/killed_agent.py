@@ -51,16 +51,16 @@ def die_at(point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def plant(owner: type, name: str) -> None:
+def plant(owner: type, name: str, point: str) -> None:
     """Die before or after this method, when told to."""
     method: Callable[..., Any] = getattr(owner, name)
 
     @functools.wraps(method)
     def planted(*args: Any, **kwargs: Any) -> Any:
         cause = "".join(f" {one.value}" for one in args if isinstance(one, ReleasedBy))
-        die_at(f"before {name}{cause}")
+        die_at(f"before {point}{cause}")
         found = method(*args, **kwargs)
-        die_at(f"after {name}{cause}")
+        die_at(f"after {point}{cause}")
         return found
 
     setattr(owner, name, planted)
@@ -69,5 +69,6 @@ def plant(owner: type, name: str) -> None:
 if __name__ == "__main__":
     tracks.GIVE_UP = Seconds(2.0)  # a test does not wait half a minute for a server that says nothing
     for method, owner in POINTS.items():
-        plant(owner, method)
+        plant(owner, method, method)
+    plant(Exchange, "pass_on", "forward")  # what the short way of a request does instead
     sys.exit(cli.main())
