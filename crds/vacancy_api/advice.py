@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def advice(host: LendingHost) -> list[FieldError]:
     """What to know about a manifest before it is used, with the path it is about."""
     spec = host.spec
-    found = [*_lends_nothing(spec), *_access(spec.access), *_sharing(spec)]
+    found = [*_lends_nothing(spec), *_access(spec.access), *_sharing(spec), *_unloaded_by_others(spec)]
     for index, item in enumerate(spec.upstreams):
         found += [
             FieldError(f"spec.upstreams[{index}]{path}", message) for path, message in _upstream(item, spec)
@@ -64,6 +64,18 @@ def _sharing(spec: LendingHostSpec) -> Iterator[FieldError]:
                 f"spec.resources[{index}]",
                 f"is the host's {kind} once more: upstreams on different names of it run at the same time",
             )
+
+
+def _unloaded_by_others(spec: LendingHostSpec) -> Iterator[FieldError]:
+    """A server has one memory, whatever the upstreams before it say of the owner."""
+    for index, item in enumerate(spec.upstreams):
+        for other in spec.upstreams:
+            same = parse_target(other.target) == parse_target(item.target)
+            if same and item.owner_scope == "resource" and other.owner_scope == "host" and other.yields:
+                yield FieldError(
+                    f"spec.upstreams[{index}].target",
+                    f"is also that of {other.name!r}, which unloads the server when the owner returns",
+                )
 
 
 def _upstream(item: UpstreamSpec, spec: LendingHostSpec) -> Iterator[tuple[str, str]]:

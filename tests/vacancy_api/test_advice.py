@@ -62,3 +62,17 @@ def test_surprises(changes: dict[str, Any], path: str, piece: str) -> None:
 def test_a_second_name_for_the_hosts_memory() -> None:
     more = {"name": "ram2", "type": "memory"}
     assert "run at the same time" in advised(spec__resources_2=more)["spec.resources[2]"]
+
+
+def test_a_server_that_another_upstream_unloads() -> None:
+    shared = {
+        "spec__upstreams_0__dialect": "ollama",
+        "spec__upstreams_1__dialect": "ollama",
+        "spec__upstreams_0__target": "http://127.0.0.1:11434",
+        "spec__upstreams_1__target": "http://127.0.0.1:11434",
+        "spec__upstreams_1__ownerScope": "resource",
+    }
+    told = advised(**BASE, **shared)["spec.upstreams[1].target"]
+    assert "unloads the server when the owner returns" in told
+    kept = shared | {"spec__upstreams_0__yieldOnVeto": False}
+    assert "spec.upstreams[1].target" not in advised(**BASE, **kept)
