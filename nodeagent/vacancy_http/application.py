@@ -43,7 +43,7 @@ class Application(Protocol):
     def head_received(self, x: Exchange, /) -> None:
         """A head came: one of `respond`, `collect_body`, or without a body `forward` or `tunnel` follows.
 
-        Instead of `collect_body`, `take_arrived` may give the body at once.
+        Where `x.small` is there already, it is the whole body, and `forward` or `pass_on` may follow at once.
         """
 
     def body_received(self, x: Exchange, /) -> None:

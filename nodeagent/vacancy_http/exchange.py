@@ -17,6 +17,7 @@ from vacancy_http.exchange_base import (
     ENDED,
     FORWARDED,
     JUDGING,
+    MOST_JOINED,
     STREAMING,
 )
 from vacancy_http.exchange_short import ShortExchange
@@ -36,7 +37,6 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _NO_CONTENT = 204
 MAX_WHOLE = 1 << 20
 """Bytes of a reply that is read whole before it is answered."""
-NO_ROOM = "the bodies held at once have no room for this one"
 
 
 class Exchange(ShortExchange, Tunnelled):
@@ -52,11 +52,9 @@ class Exchange(ShortExchange, Tunnelled):
         A body that is too large, that the budget has no room for, or that comes too slowly is answered by the
         engine (`fault_reply`); the exchange then ends as `Ending.ANSWERED`.
         """
-        if self.take_arrived() is not None:
+        if self.small is not None:
+            self._move(JUDGING)
             self._client.app.body_received(self)
-        elif self.arrived is not None:
-            self._client.app.budget.reserve(self.content_length)  # it says no, and counts that
-            self.fault(ProtocolFault.BUDGET, NO_ROOM)
         elif self.has_body:
             self._client.collect(self)
         else:
@@ -104,8 +102,9 @@ class Exchange(ShortExchange, Tunnelled):
         else:
             self._move(FORWARDED)
         self.whole = whole
-        self.plain = whole is None and self.method != "HEAD"
         payload = body.small if isinstance(body, Body) and body.small is not None else body
+        small = payload is None or len(payload) <= MOST_JOINED
+        self.plain = small and whole is None and self.method != "HEAD"
         head_of = head_prefix if payload is not None else request_head
         self.request = head_of(self.head, target, upstream.host_line, drop=drop, add=add)
         self.payload = payload

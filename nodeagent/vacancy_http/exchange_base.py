@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DECIDING, COLLECTING, JUDGING, FORWARDED, STREAMING, ENDED = Phase
 _LENGTH = b"content-length"
+MOST_JOINED = 64 << 10
+"""Bytes of a body that is written together with its head, and read whole again for a second try."""
 
 
 class ExchangeBase:
@@ -27,9 +29,8 @@ class ExchangeBase:
     Attributes:
         head: what the request's head says; several exchanges may share one.
         content_length: bytes of the body, where its Content-Length tells them; else 0.
-        arrived: the body, where all of it came with the head and it is within the limit. Nobody has taken it
-            yet, so it is neither reserved nor part of anything.
-        small: the collected body as one object, where it is one and not given back.
+        small: the collected body as one object, where it is one and not given back. It is there from the
+            start where all of it came with the head, within the limit, and the budget had room for it.
         alive: the reply is still owed or under way.
         phase: where it stands.
         context: the application's own slot.
@@ -39,7 +40,7 @@ class ExchangeBase:
         sent_to_upstream: bytes of the request may have reached the upstream.
         response_bytes: bytes of the response's body that were given to the client's transport.
         request: the head that the upstream gets; where `payload` is not None up to the digits of its length.
-        plain: the reply may go the short way of `plain_response`: it is to a request that was passed on.
+        plain: the request goes in one write, and the reply may go the short way of `plain_response`.
         untold: the application need not hear of a plain reply with this Content-Type.
         whole: makes the answer of a reply that is read whole.
     """
@@ -52,7 +53,6 @@ class ExchangeBase:
         "_head",
         "_retried",
         "alive",
-        "arrived",
         "content_length",
         "context",
         "head",
@@ -78,17 +78,17 @@ class ExchangeBase:
     _head: ParsedResponse
 
     def __init__(
-        self, client: ServerConnection, head: RequestHead, content_length: int, arrived: bytes | None
+        self, client: ServerConnection, head: RequestHead, content_length: int, small: bytes | None
     ) -> None:
+        """`small`: the body, where it came with the head and was reserved."""
         self._client = client
         self.head = head
         self.content_length = content_length
-        self.arrived = arrived
-        self.small: bytes | None = None
+        self.small = small
         self.alive = True
         self.phase = DECIDING
         self.context: Any = None
-        self.reserved = 0
+        self.reserved = 0 if small is None else content_length
         self.tap: Callable[[bytes], None] | None = None
         self.status = 0
         self.sent_to_upstream = False

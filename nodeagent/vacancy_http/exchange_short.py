@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vacancy_http.exchange_base import ENDED, FORWARDED, JUDGING, STREAMING, ExchangeBase
+from vacancy_http.exchange_base import (
+    DECIDING,
+    ENDED,
+    FORWARDED,
+    JUDGING,
+    MOST_JOINED,
+    STREAMING,
+    ExchangeBase,
+)
 from vacancy_http.faults import Ending
 from vacancy_http.response_parser import ParsedResponse
 
@@ -22,25 +30,6 @@ class ShortExchange(ExchangeBase):
     """The steps of the short way; what is not here is at `Exchange`."""
 
     __slots__ = ()
-
-    def take_arrived(self) -> bytes | None:
-        """The body, where it came with the head; it is then collected, and `body_received` does not follow.
-
-        None: `collect_body` has to be called, which also finds the words where there is no room for it.
-        """
-        body = self.arrived
-        if body is None:
-            return None
-        budget = self._client.app.budget
-        used = budget.used + len(body)
-        if used > budget.total:
-            return None
-        budget.used = used
-        self.arrived = None
-        self.reserved = len(body)
-        self.phase = JUDGING  # from DECIDING, where a head's application is asked
-        self.small = body
-        return body
 
     def pass_on(self, upstream: Upstream, prefix: bytes, body: bytes, untold: bytes | None) -> None:
         """Send a request with a body on, without working out its head again.
@@ -56,11 +45,11 @@ class ShortExchange(ExchangeBase):
         """
         if not self.alive:
             return
-        if self.phase is JUDGING:
+        if self.phase is JUDGING or self.phase is DECIDING:
             self.phase = FORWARDED
         else:
             self._move(FORWARDED)
-        self.plain = True
+        self.plain = len(body) <= MOST_JOINED
         self.untold = untold
         self.request = prefix
         self.payload = body

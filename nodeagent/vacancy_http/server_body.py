@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vacancy_http.body import BodySink
-from vacancy_http.exchange import NO_ROOM
 from vacancy_http.faults import MalformedError, ProtocolFault
 from vacancy_http.reply import Reply, reply_bytes
 from vacancy_http.server_base import BODY, CLOSING, DRAIN, IDLE, LINGER, REPLY, ClientConnection
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from vacancy_http.exchange import Exchange
     from vacancy_http.server import Listener
 
+NO_ROOM = "the bodies held at once have no room for this one"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _RESERVE_STEP = 64 << 10  # bytes by which a chunked body's reservation grows, where there is room
 

@@ -54,12 +54,17 @@ class ServerConnection(TunnelClient):
         state = self.state
         around = self._around
         if around is not None and state is IDLE and not self._buffer and not self.stalled:
-            body = whole_body(data, around)
-            if body is not None and len(body) <= self._limits.max_body_bytes:
+            body, budget = whole_body(data, around), self.app.budget
+            if (
+                body is not None
+                and (size := len(body)) <= self._limits.max_body_bytes
+                and (used := budget.used + size) <= budget.total
+            ):
+                budget.used = used
                 # As `_begin`; `keep` and `minor` are still those of the request before, which had this head.
                 self.deadline = NEVER
                 self.state = REPLY
-                self.exchange = x = Exchange(self, self._known, len(body), body)
+                self.exchange = x = Exchange(self, self._known, size, body)
                 self._counters.requests += 1
                 self.app.head_received(x)
                 return
@@ -138,7 +143,10 @@ class ServerConnection(TunnelClient):
         if head.chunked:
             self._decoder = ChunkedDecoder(_SMALL_CHUNKS)
         elif 0 < length <= self._limits.max_body_bytes and length <= len(buffer):
-            body, self._buffer = buffer[:length], buffer[length:]
+            budget = self.app.budget
+            if budget.used + length <= budget.total:  # else collecting it finds the words
+                budget.used += length
+                body, self._buffer = buffer[:length], buffer[length:]
         self._left = length if body is None else 0
         self._owes_continue = head.expects_continue and body is None
         self.deadline = NEVER

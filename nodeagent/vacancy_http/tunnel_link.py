@@ -113,11 +113,6 @@ class TunnelLink(UpstreamConnection):
         if self.deadline == NEVER:
             self.deadline = self._wheel.horizon + self._client.tunnel_idle_s
 
-    def _plain(self, head: ParsedResponse, body: bytes) -> bool:
-        """The short way of all replies puts the connection into the pool: not this one."""
-        del head, body
-        return False
-
     def _finish(self, x: Exchange, *, dirty: bool) -> None:
         """Whatever was answered instead of a 101 is complete."""
         del dirty

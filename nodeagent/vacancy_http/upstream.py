@@ -20,6 +20,7 @@ from vacancy_http.upstream_conn import UpstreamConnection
 
 if TYPE_CHECKING:
     from vacancy_http.exchange import Exchange
+    from vacancy_http.head_memo import Around
     from vacancy_http.response_parser import ParsedResponse
     from vacancy_http.wheel import Wheel
 
@@ -48,9 +49,13 @@ class Upstream:
         authority: the Host field to send; by default made of host and port.
     """
 
+    plain: ParsedResponse
+    """The last head of a plain reply: the next one is most likely the same."""
+
     __slots__ = (
         "_opening",
         "_tls",
+        "around",
         "authority",
         "heads",
         "host",
@@ -87,8 +92,8 @@ class Upstream:
         """How many may rest; none once it is closed."""
         self._opening: dict[UpstreamConnection, asyncio.Task[None]] = {}
         self.heads: dict[bytes, ParsedResponse] = {}
-        self.plain: ParsedResponse | None = None
-        """The last head of a plain reply: the next one is most likely the same."""
+        self.around: Around | None = None
+        """Of `plain`."""
 
     @property
     def idle_count(self) -> int:

@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 from vacancy_http.chunked import ChunkedDecoder, one_chunk
+from vacancy_http.exchange_base import MOST_JOINED
 from vacancy_http.faults import Ending, MalformedError
 from vacancy_http.head_memo import whole_body
 from vacancy_http.response_parser import ParsedResponse, parse_response_head
@@ -28,7 +29,6 @@ CONNECTING, IDLE, HEAD, BODY, TUNNEL, FLUSHING, CLOSED = Link
 _HEAD_END = b"\r\n\r\n"
 _MAX_HEAD = 65536  # bytes; of all interim responses and the final head together
 _SLICE = 256 << 10  # bytes of a large body that are written at once
-_JOINED = 64 << 10  # up to this size head and body are one write
 _SWITCHING, _OK = 101, 200
 _UNTIL_CLOSE = -1
 
@@ -89,12 +89,22 @@ class UpstreamConnection(asyncio.Protocol):
 
     def reuse(self, x: Exchange) -> bool:
         """Send the request of `x`; False, and the connection closed, if bytes or a FIN came in the pool."""
-        poll = self._poll
-        if (poll is not None and poll(0)) or self.transport.is_closing():
+        poll, transport, body = self._poll, self.transport, x.payload
+        if (poll is not None and poll(0)) or transport.is_closing():
             self.abort()
             return False
         self._reused = True
-        self.send(x)
+        if not x.plain or not isinstance(body, bytes):
+            self.send(x)
+            return True
+        # As `send`, in the path of every request; it comes from the pool, so its state is IDLE.
+        self.state = HEAD
+        self.deadline = self._wheel.horizon + self._head_s
+        self.exchange = x
+        self._received = 0
+        x.link = self
+        x.sent_to_upstream = x.request_sent = True
+        transport.write(b"".join((x.request, b"%d" % len(body), _HEAD_END, body)))
         return True
 
     def abort(self) -> None:
@@ -154,16 +164,18 @@ class UpstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the response, or bytes that nobody asked for."""
-        decoder = self._decoder
-        if decoder is not None and decoder.between:
-            x, payload = self.exchange, one_chunk(data)
-            if payload is not None and x is not None and x.whole is None:
+        x = self.exchange
+        if self.state is HEAD:
+            around = self._upstream.around
+            if around is not None and x is not None and x.plain and not (self._received or self._paused):
+                body = whole_body(data, around)
+                if body is not None:
+                    self._plain(x, self._upstream.plain, body)
+                    return
+        elif x is not None and x.whole is None and self._decoder is not None and self._decoder.between:
+            payload = one_chunk(data)
+            if payload is not None:
                 x.pass_chunk(data, payload)
-                return
-        head = self._upstream.plain
-        if head is not None and self.state is HEAD and not self._received:
-            body = None if head.around is None else whole_body(data, head.around)
-            if body is not None and self._plain(head, body):
                 return
         try:
             if self.state is HEAD:
@@ -209,11 +221,10 @@ class UpstreamConnection(asyncio.Protocol):
         payload = x.payload
         if payload is None:
             self.transport.write(x.request)
-        elif (size := len(payload)) <= _JOINED:
+        elif (size := len(payload)) <= MOST_JOINED:
             data = payload if isinstance(payload, bytes) else payload.bytes
             self.transport.write(b"".join((x.request, b"%d" % size, _HEAD_END, data)))
         else:
-            x.plain = False  # a reply may come before all of it was sent
             self.transport.write(b"%b%d\r\n\r\n" % (x.request, size))
             self._view = memoryview(payload) if isinstance(payload, bytes) else payload.view()
             self._position = 0
@@ -238,14 +249,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     # Receiving.
 
-    def _plain(self, head: ParsedResponse, body: bytes) -> bool:
-        """The short way of a reply that came whole in one piece, with a head that was read before.
-
-        False, and nothing done: it needs the way of all replies.
-        """
-        x = self.exchange
-        if x is None or not x.plain or self._paused:
-            return False
+    def _plain(self, x: Exchange, head: ParsedResponse, body: bytes) -> None:
+        """The short way of a reply that came whole in one piece, with a head that was read before."""
         x.link = None
         upstream = self._upstream
         idle = upstream.idle
@@ -257,7 +262,6 @@ class UpstreamConnection(asyncio.Protocol):
         else:
             self.abort()
         x.plain_response(head, body)
-        return True
 
     def _head_bytes(self, data: bytes) -> None:
         x = self.exchange
@@ -276,7 +280,7 @@ class UpstreamConnection(asyncio.Protocol):
             raw = data[: end + 4]
             head = parse_response_head(raw, x.method, self._upstream.heads)
             if head.source.around is not None:
-                self._upstream.plain = head.source
+                self._upstream.plain, self._upstream.around = head.source, head.source.around
             data = data[end + 4 :]
             if head.status >= _OK:
                 break

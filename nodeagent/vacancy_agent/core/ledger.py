@@ -65,7 +65,6 @@ class Ledger:
         self._board = board
         self._jobs: dict[JobId, Job] = {}
         self._claims: dict[str, _Claim] = {name: _Claim() for name in settings.resources}
-        self._counts: dict[str, dict[Phase, int]] = {}
         self.closed: dict[str, Reason] = {}
         """Why upstreams admit nothing: a reclaim of theirs is pending."""
         self._next = JobId(1)
@@ -116,10 +115,6 @@ class Ledger:
                 self._board.work_began(name)
                 jobs[upstream] = 1
         self._jobs[number] = job
-        counts = self._counts.get(upstream)
-        if counts is None:
-            counts = self._counts[upstream] = dict.fromkeys(_LIVE, 0)
-        counts[_FORWARDING] += 1
         return job
 
     def track(self, job: JobId, now: Instant) -> Outcome:
@@ -152,7 +147,6 @@ class Ledger:
             return moved.idle if isinstance(moved, Moved) else ()
         known.released_by = _PROOF
         known.phase = _RELEASED
-        self._counts[known.upstream][_FORWARDING] -= 1
         del self._jobs[job]
         return self._leave(known, now)
 
@@ -216,8 +210,11 @@ class Ledger:
         return (job for job in self.jobs(upstream) if job.phase is Phase.HELD)
 
     def counts(self) -> Mapping[str, Mapping[Phase, int]]:
-        """Jobs by upstream and phase, as live integers; upstreams that never had a job are missing."""
-        return self._counts
+        """Jobs by upstream and phase; an upstream that has none is missing."""
+        counts: dict[str, dict[Phase, int]] = {}
+        for job in self._jobs.values():
+            counts.setdefault(job.upstream, dict.fromkeys(_LIVE, 0))[job.phase] += 1
+        return counts
 
     def _restored(self, hold: Hold, now: Instant) -> Job:
         known = self._settings.upstreams.get(hold.upstream)
@@ -260,10 +257,6 @@ class Ledger:
                 self._board.work_began(name)
             jobs[job.upstream] = jobs.get(job.upstream, 0) + 1
         self._jobs[job.id] = job
-        counts = self._counts.get(job.upstream)
-        if counts is None:
-            counts = self._counts[job.upstream] = dict.fromkeys(_LIVE, 0)
-        counts[job.phase] += 1
 
     def _move(self, job_id: JobId, to: Phase, now: Instant) -> Outcome:
         job = self._jobs.get(job_id)
@@ -273,10 +266,7 @@ class Ledger:
         if to not in MOVES[was]:
             return Ignored(job_id, f"a {was.value} job cannot become {to.value}")
         job.phase = to
-        counts = self._counts[job.upstream]
-        counts[was] -= 1
         if to is not Phase.RELEASED:
-            counts[to] += 1
             return Moved(job, was)
         del self._jobs[job_id]
         return Moved(job, was, self._leave(job, now))

@@ -111,7 +111,7 @@ class GatedProxy:
             if plan is None:
                 return
         host.auth.allowed["borrow"] += 1
-        body = x.take_arrived() if plan.is_work else None
+        body = x.small if plan.is_work else None
         if body is not None and plan.barred is not None and self._admit(x, plan, plan.barred, body):
             return  # the short way
         x.context = request = Request(x, plan)

@@ -237,7 +237,7 @@ def test_a04_a_cut_stream_gives_its_slot_back_once_however_it_ends() -> None:
             ledger.release(job.id, ReleasedBy.PROOF, at(now + 2 + again)) for again in range(round_ % 3 + 1)
         ]
         assert sum(isinstance(ending, Moved) for ending in endings) == 1
-        assert ledger.counts()["llm"] == {Phase.FORWARDING: 0, Phase.TRACKING: 0, Phase.HELD: 0}
+        assert ledger.counts() == {}
         read(board, now + 5)
 
 
