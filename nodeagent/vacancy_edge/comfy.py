@@ -112,10 +112,10 @@ def _prompt_id(top: Top) -> str | None:
 
 def _client_id(top: Top) -> str | None | Refusal:
     try:
-        raw = top.get("client_id")
-        if raw is None:
-            raw = _EXTRA.decode(top["extra_data"]).client_id if "extra_data" in top else b"null"
-        client_id = _STR.decode(raw)
+        raw: msgspec.Raw | bytes | None = top.get("client_id")
+        if raw is None and "extra_data" in top:
+            raw = _EXTRA.decode(top["extra_data"]).client_id
+        client_id = _STR.decode(b"null" if raw is None else raw)
     except (msgspec.MsgspecError, RecursionError):
         return refusals.bad_request('"client_id" must be a string, and "extra_data" an object.')
     if client_id is not None and len(client_id) > MAX_CLIENT_ID:

@@ -262,9 +262,10 @@ def _judge_form(
         return form
     if any(form.get(name) is not None for name in route.relay_fields if not relay):
         return refusals.bad_request("A borrower does not rank its own work. Leave out the field `priority`.")
-    model: str | Refusal | None = form.get("model")
-    if model is not None and route.body is BodyRule.OLLAMA_V1:
-        model = ollama_name(model)
+    named = form.get("model")
+    model: str | Refusal | None = named
+    if named is not None and route.body is BodyRule.OLLAMA_V1:
+        model = ollama_name(named)
     if isinstance(model, Refusal):
         return model
     runner = RunnerAsk(v1=True) if route.body is BodyRule.OLLAMA_V1 else None

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from asyncio.trsock import TransportSocket
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    class _Listening(Protocol):
+        """A server with sockets: asyncio's, or the door for TLS."""
+
+        @property
+        def sockets(self) -> Iterable[TransportSocket | socket.socket]:
+            """Those it listens on."""
+
 
 _ESTABLISHED = 1  # tcpi_state of TCP_INFO
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
@@ -33,7 +43,7 @@ def peer_closed(transport: asyncio.BaseTransport) -> bool:
     return info[0] != _ESTABLISHED
 
 
-def listens(server: asyncio.Server) -> bool:
+def listens(server: _Listening) -> bool:
     """Whether the kernel takes connections for each of the server's sockets.
 
     The server itself does not know: on one that was shut down under it, asyncio accepts errors without end.

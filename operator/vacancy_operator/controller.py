@@ -7,9 +7,9 @@ there is nothing to do. Writes of our own are no news to the store, so that seco
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING
 
+from vacancy_api.tokens import new_token
 from vacancy_operator.api import ApiError
 from vacancy_operator.core.configuration import Configurations
 from vacancy_operator.core.facts import Instant, Plan, Policy, Snapshot
@@ -131,7 +131,7 @@ class Controller:
             sight=store.sight(host),
             contact_since=self._contact_since(),
             address=self._address,
-            spare=(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(32)),
+            spare=(new_token(), new_token(), new_token()),
         )
 
     async def _wait(self) -> None:

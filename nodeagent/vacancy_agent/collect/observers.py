@@ -177,7 +177,8 @@ class Observers:
             probe.backoff.reset()
         for load in self._loads.values():
             load.probe.woke()
+            load.cadence.request()
         self._host.cadence.request()
-        for cadence in (loop.cadence for loop in (*self._devices.values(), *self._loads.values())):
-            cadence.request()
+        for device in self._devices.values():
+            device.cadence.request()
         self._presence.request()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 import sys
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ from pathlib import Path
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.store.files import private_folder, replace_file
 from vacancy_agent.store.lock import DirLock
+from vacancy_api.tokens import new_token
 
 SCOPES = ("borrow", "read", "admin")
-TOKEN_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +105,6 @@ class StateDir:
             StoreError: it could not be written.
         """
         replace_file(self.path / "last-good.json", content)
-
-
-def new_token() -> str:
-    """A random token; none begins like an option, which `vacancy ... --token -x` would be refused for."""
-    while (token := secrets.token_urlsafe(TOKEN_BYTES)).startswith("-"):
-        pass
-    return token
 
 
 def read_secret(folder: Path, name: str, key: str) -> str:

@@ -243,8 +243,12 @@ class Tracks:
         host = self._host
         if host.prompt_ids.known(target, prompt_id):
             return True
-        under_way = [*host.tracked.values(), *host.held_slots.values(), *host.requests.values()]
-        return any(one.prompt is not None and one.prompt.id == prompt_id for one in under_way)
+        under_way = (
+            *(tracked.prompt for tracked in host.tracked.values()),
+            *(held.prompt for held in host.held_slots.values()),
+            *(request.prompt for request in host.requests.values()),
+        )
+        return any(prompt is not None and prompt.id == prompt_id for prompt in under_way)
 
     def _still_doomed(self, upstream: str) -> dict[JobId, Prompt]:
         doomed = self._doomed[upstream]

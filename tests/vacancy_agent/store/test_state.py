@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 from pathlib import Path
 
 import pytest
 
 from vacancy_agent.store.errors import StoreError
-from vacancy_agent.store.state import StateDir, default_state_dir, new_token
+from vacancy_agent.store.state import StateDir, default_state_dir
 
 
 @pytest.fixture
@@ -120,9 +119,3 @@ def test_the_default_place_is_the_users_own(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr("os.geteuid", lambda: 1000)
         monkeypatch.setenv("XDG_STATE_HOME", "/home/ada/.state")
         assert default_state_dir() == Path("/home/ada/.state/vacancy")
-
-
-def test_no_token_looks_like_an_option(monkeypatch: pytest.MonkeyPatch):
-    made = iter(["-looks-like-one", "--and-this", "fine-_token"])
-    monkeypatch.setattr(secrets, "token_urlsafe", lambda _size: next(made))
-    assert new_token() == "fine-_token"
