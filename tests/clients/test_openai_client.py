@@ -185,7 +185,7 @@ async def test_a_cancelled_stream_is_closed_at_the_server(through: Party) -> Non
         break
     await stream.close()
     got, sent = through.both("/v1/chat/completions")
-    await until(lambda: sent.client_left, within=1.0)
+    await until(lambda: sent.client_left, within=3.0)
     assert got.client_left
     assert not sent.reply.whole
     assert through.lent.counts() == {"client_closed": 1}
@@ -200,7 +200,7 @@ async def test_a_cancelled_call_is_closed_at_the_server(through: Party) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await call
     (sent,) = through.back.of("/v1/chat/completions")
-    await until(lambda: sent.client_left, within=1.0)
+    await until(lambda: sent.client_left, within=3.0)
     assert through.lent.counts() == {"client_closed": 1}
 
 
