@@ -9,33 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 from vacancy_dialects.routes import WEBSOCKET, BodyShape, QueryRule, Route, RouteClass
+from vacancy_dialects.rows import GET, POST, Rows
 
 _STRIP: Final = frozenset(
     {b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-user"}
 )
 """It refuses an Origin that is not its Host, and the Host it sees is its own, never the borrower's."""
-_GET: Final = ("GET", "HEAD")
+_ITS: Final = Rows(read_query=QueryRule.KEEP, strip=_STRIP)
 
 
 def _twice(*paths: str) -> tuple[str, ...]:
     return tuple(prefix + path for path in paths for prefix in ("", "/api"))
 
 
-def _read(*paths: str) -> tuple[Route, ...]:
-    return tuple(
-        Route(methods=_GET, path=path, cls=RouteClass.PASS_THROUGH, strip_headers=_STRIP) for path in paths
-    )
-
-
-def _management(methods: tuple[str, ...], *paths: str) -> tuple[Route, ...]:
-    return tuple(
-        Route(methods=methods, path=path, cls=RouteClass.MANAGEMENT, strip_headers=_STRIP) for path in paths
-    )
-
-
 _SUBMIT: Final = tuple(
     Route(
-        methods=("POST",),
+        methods=POST,
         path=path,
         cls=RouteClass.WORK,
         shape=BodyShape.GRAPH,
@@ -47,7 +36,7 @@ _SUBMIT: Final = tuple(
 )
 
 _UPLOADS: Final = tuple(
-    Route(methods=("POST",), path=path, cls=RouteClass.WORK, query=QueryRule.DROP, strip_headers=_STRIP)
+    Route(methods=POST, path=path, cls=RouteClass.WORK, query=QueryRule.DROP, strip_headers=_STRIP)
     for path in _twice("/upload/image", "/upload/mask")
 )
 """No GPU, but the owner's disk. They end with their reply and name no model."""
@@ -64,33 +53,35 @@ _PROGRESS: Final = tuple(
 )
 
 _READS: Final = (
-    *_read(*_twice("/prompt")),  # a count, without content
-    *_read(*_twice("/history/{prompt_id}"), "/api/jobs/{job_id}", *_twice("/view")),
-    *_read(*_twice("/object_info", "/object_info/{node}", "/models", "/models/{folder}")),
-    *_read(*_twice("/embeddings", "/features")),
+    *_ITS.read(*_twice("/prompt")),  # a count, without content
+    *_ITS.read(*_twice("/history/{prompt_id}"), "/api/jobs/{job_id}", *_twice("/view")),
+    *_ITS.read(*_twice("/object_info", "/object_info/{node}", "/models", "/models/{folder}")),
+    *_ITS.read(*_twice("/embeddings", "/features")),
 )
 
 _MANAGEMENT: Final = (
     # What everybody does there, and how the server is set up.
-    *_management(_GET, *_twice("/system_stats")),
-    *_management((*_GET, "POST"), *_twice("/queue", "/history")),
-    *_management(("POST",), *_twice("/interrupt", "/free")),
-    *_management(_GET, "/api/jobs"),
-    *_management(("POST",), "/api/jobs/cancel", "/api/jobs/{job_id}/cancel"),
+    *_ITS.management(GET, *_twice("/system_stats")),
+    *_ITS.management((*GET, "POST"), *_twice("/queue", "/history")),
+    *_ITS.management(POST, *_twice("/interrupt", "/free")),
+    *_ITS.management(GET, "/api/jobs"),
+    *_ITS.management(POST, "/api/jobs/cancel", "/api/jobs/{job_id}/cancel"),
     # The owner's settings and files.
-    *_management((*_GET, "POST"), *_twice("/settings", "/settings/{id}", "/users")),
-    *_management((*_GET, "POST", "DELETE"), *_twice("/userdata", "/userdata/{file}")),
-    *_management(("POST",), *_twice("/userdata/{file}/move/{dest}")),
-    *_management(_GET, *_twice("/v2/userdata")),
-    *_management(_GET, "/internal/logs", "/internal/logs/raw", "/internal/folder_paths"),
-    *_management(_GET, "/internal/files/{directory_type}"),
-    *_management(("PATCH",), "/internal/logs/subscribe"),
+    *_ITS.management((*GET, "POST"), *_twice("/settings", "/settings/{id}", "/users")),
+    *_ITS.management((*GET, "POST", "DELETE"), *_twice("/userdata", "/userdata/{file}")),
+    *_ITS.management(POST, *_twice("/userdata/{file}/move/{dest}")),
+    *_ITS.management(GET, *_twice("/v2/userdata")),
+    *_ITS.management(GET, "/internal/logs", "/internal/logs/raw", "/internal/folder_paths"),
+    *_ITS.management(GET, "/internal/files/{directory_type}"),
+    *_ITS.management(("PATCH",), "/internal/logs/subscribe"),
     # The asset store.
-    *_management((*_GET, "POST", "PUT", "DELETE"), "/api/assets", "/api/assets/{id}"),
-    *_management((*_GET, "POST", "PUT", "DELETE"), "/api/assets/{id}/content", "/api/assets/{id}/tags"),
-    *_management((*_GET, "POST"), "/api/assets/from-hash", "/api/assets/hash/{hash}"),
-    *_management((*_GET, "POST"), "/api/assets/seed", "/api/assets/seed/status", "/api/assets/seed/cancel"),
-    *_management((*_GET, "POST"), "/api/assets/prune", "/api/tags", "/api/assets/tags/refine"),
+    *_ITS.management((*GET, "POST", "PUT", "DELETE"), "/api/assets", "/api/assets/{id}"),
+    *_ITS.management((*GET, "POST", "PUT", "DELETE"), "/api/assets/{id}/content", "/api/assets/{id}/tags"),
+    *_ITS.management((*GET, "POST"), "/api/assets/from-hash", "/api/assets/hash/{hash}"),
+    *_ITS.management(
+        (*GET, "POST"), "/api/assets/seed", "/api/assets/seed/status", "/api/assets/seed/cancel"
+    ),
+    *_ITS.management((*GET, "POST"), "/api/assets/prune", "/api/tags", "/api/assets/tags/refine"),
 )
 
 ROWS: Final[tuple[Route, ...]] = (*_SUBMIT, *_UPLOADS, *_PROGRESS, *_READS, *_MANAGEMENT)
