@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vacancy_agent.core.facts import Reading, Seconds
-    from vacancy_agent.core.settings import HostSettings
+    from vacancy_agent.core.settings import Dialect, HostSettings
     from vacancy_agent.core.shown import Shown
     from vacancy_agent.proxy.host import Host
     from vacancy_agent.store.sqlite import LocalStore
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class _Running:
     client: ServerClient
+    dialect: Dialect
     interval: Seconds
     task: asyncio.Task[None]
 
@@ -49,13 +50,16 @@ class Residents:
         """Observe the upstreams of these settings; what is the same as before goes on."""
         interval = settings.sampling.interval
         for name, running in list(self._running.items()):
-            if (self._holds.clients.get(name), interval) != (running.client, running.interval):
-                running.task.cancel()
-                del self._running[name]
-                if (
-                    self._holds.clients.get(name) is not running.client
-                ):  # another server: another listener too
-                    del self._host.models[name]
+            # The same server may be spoken to in another dialect from now on.
+            same = self._holds.clients.get(name) is running.client and (
+                settings.upstreams[name].dialect is running.dialect
+            )
+            if same and interval == running.interval:
+                continue
+            running.task.cancel()
+            del self._running[name]
+            if not same:  # another listener too, which asks for its own
+                del self._host.models[name]
         for name in settings.upstreams:
             if name not in self._running:
                 self._start(group, name, interval)
@@ -85,7 +89,7 @@ class Residents:
         watch = HoldingsWatch(holdings, write, working, host.clock, interval)
         models = host.models.setdefault(name, Models(name, dialect, host.board, watch, host.tell))
         models.watched = watch
-        self._running[name] = _Running(client, interval, group.create_task(watch.run()))
+        self._running[name] = _Running(client, dialect, interval, group.create_task(watch.run()))
 
     def _write(self, name: str, reading: Reading[Shown]) -> None:
         board = self._host.board

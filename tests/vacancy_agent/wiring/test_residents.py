@@ -151,3 +151,16 @@ async def test_another_server_starts_anew_and_one_that_is_gone_is_forgotten(rig:
     del rig.holds.clients["ollama"]
     rig.follow(UPSTREAMS[1:])
     assert rig.host.models == {}
+
+
+async def test_a_server_that_is_spoken_to_in_another_dialect_lists_nothing_any_more(rig: Rig):
+    rig.follow()
+    await until(lambda: rig.changes)
+    rig.follow([upstream("ollama", dialect=Dialect.OPENAI)])
+    assert rig.host.models == {}
+    rig.clock.advance(60)
+    await asyncio.sleep(0.05)
+    assert rig.board.residency == {}
+    rig.follow()
+    assert set(rig.host.models) == {"ollama"}
+    await until(lambda: rig.board.residency)
