@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from standins.hosts import NOON, host, seen, upstream
+from standins.long_runs import ten_thousand_steps
 from vacancy_agent.core import effects as on
 from vacancy_agent.core.board import Board, Pressure
 from vacancy_agent.core.facts import Evidence, Instant, Seconds
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from vacancy_agent.core.settings import HostSettings, UpstreamSettings
 
-STEPS = 10_000
 DRAIN, COMPLETION, UNLOAD = 30.0, 60.0, 10.0
 QUIET, STALE = 4.0, 15.0
 CARDS = ("gpu0", "gpu1", "ram")
@@ -354,12 +354,7 @@ class Steps:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_ten_thousand_steps(seed: int) -> None:
-    steps = Steps(seed)
-    for number in range(STEPS):
-        try:
-            steps.step()
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}, step {number}") from error
+    steps = ten_thousand_steps(Steps, seed)
     kinds = ("proceeding", "cut", "waiting", "stood_down")
     wanted = [f"drain {kind}" for kind in (*kinds, "unload", "claims")] + [f"always {kind}" for kind in kinds]
     assert min(steps.seen[one] for one in wanted) > 3, steps.seen

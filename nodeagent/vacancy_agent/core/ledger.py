@@ -24,7 +24,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vacancy_agent.core.facts import Instant
 from vacancy_agent.core.job import MOVES, RELEASES, Ignored, Job, JobId, Moved, Phase, ReleasedBy
 from vacancy_agent.core.verdict import Refuse
 from vacancy_api.reasons import Reason
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from vacancy_agent.core.board import Board
-    from vacancy_agent.core.facts import ProcessIdentity, Seconds
+    from vacancy_agent.core.facts import Instant, ProcessIdentity
     from vacancy_agent.core.job import Hold, Outcome
     from vacancy_agent.core.settings import HostSettings
 
@@ -149,20 +148,6 @@ class Ledger:
         known.phase = _RELEASED
         del self._jobs[job]
         return self._leave(known, now)
-
-    def process_seen(self, upstream: str, process: ProcessIdentity, now: Instant) -> tuple[Moved, ...]:
-        """The upstream's process is this one: what another one was doing has ended."""
-        gone = [j for j in self.jobs(upstream) if j.process is not None and j.process != process]
-        return self._release_all(gone, ReleasedBy.REPLACED, now)
-
-    def assume_ended(self, now: Instant) -> tuple[Moved, ...]:
-        """Release the holds that are older than their upstream's `assumeEndedAfter`."""
-        due = [job for job in self.holds() if (at := self._assumed_at(job)) is not None and now >= at]
-        return self._release_all(due, ReleasedBy.ASSUMED, now)
-
-    def next_assumption(self) -> Instant | None:
-        """When `assume_ended` has something to do next."""
-        return min((at for job in self.holds() if (at := self._assumed_at(job)) is not None), default=None)
 
     def restore(self, holds: Iterable[Hold], now: Instant) -> tuple[Job, ...]:
         """Take over what the journal kept. Only at start; holds may exceed an upstream's slots.
@@ -287,15 +272,6 @@ class Ledger:
                 self._board.work_ended(name, now)
                 idle += (name,)
         return idle
-
-    def _release_all(self, jobs: Iterable[Job], by: ReleasedBy, now: Instant) -> tuple[Moved, ...]:
-        outcomes = [self.release(job.id, by, now) for job in jobs]
-        return tuple(outcome for outcome in outcomes if isinstance(outcome, Moved))
-
-    def _assumed_at(self, job: Job) -> Instant | None:
-        known = self._settings.upstreams.get(job.upstream)
-        after: Seconds | None = known.assume_ended_after if known is not None else None
-        return None if after is None or job.held_since is None else Instant(job.held_since + after)
 
 
 _LIVE = (Phase.FORWARDING, Phase.TRACKING, Phase.HELD)

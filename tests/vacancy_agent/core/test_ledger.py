@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from standins.hosts import START, host, memory, upstream, vacant
-from vacancy_agent.core.facts import Instant, ProcessIdentity, Ready, Seconds
+from vacancy_agent.core.facts import Instant, ProcessIdentity, Ready
 from vacancy_agent.core.job import Hold, Ignored, Job, JobId, Moved, Phase, ReleasedBy
 from vacancy_agent.core.ledger import Ledger
 from vacancy_agent.core.verdict import Refuse
@@ -149,27 +149,6 @@ def test_beside_a_resident_model_another_one_still_waits_for_a_sample() -> None:
     busy(ledger, seconds=6, model="other")
     read(board, 7)
     take(ledger, seconds=8, model="other")
-
-
-def test_another_process_frees_what_the_old_one_did() -> None:
-    ledger, _ = made(upstream(slots=4))
-    ids = [take(ledger, process=process).id for process in (ONE, OTHER, None, ONE)]
-    for job in ids[:3]:
-        ledger.hold(job, "cut", at(1))
-    assert [moved.job.id for moved in ledger.process_seen("llm", OTHER, at(2))] == [ids[0]]
-    assert {job.id for job in ledger.jobs()} == set(ids[1:]), "unknown and running ones stay"
-
-
-def test_nothing_is_assumed_unless_the_owner_wrote_it() -> None:
-    ledger, _ = made(upstream("a", ("gpu",), assume_ended_after=Seconds(60)), upstream("b", ("card",)))
-    for name in ("a", "b"):
-        ledger.hold(take(ledger, name).id, "cut", at(10))
-    assert ledger.next_assumption() == at(70)
-    assert ledger.assume_ended(at(69)) == ()
-    (moved,) = ledger.assume_ended(at(70))
-    assert (moved.job.upstream, moved.job.released_by) == ("a", ReleasedBy.ASSUMED)
-    assert ledger.next_assumption() is None
-    assert [h.upstream for h in ledger.holds()] == ["b"]
 
 
 def test_holds_come_back_after_a_restart() -> None:
@@ -342,20 +321,6 @@ class LedgerAgainstAList(RuleBasedStateMachine):
                     idle.append(r)
                     self.last_end[r] = (self.now, row["up"], row["model"])
         assert said_idle == tuple(idle)
-
-    @rule(name=names, process=st.sampled_from([ONE, OTHER]))
-    def replaced(self, name: str, process: ProcessIdentity) -> None:
-        gone = [
-            row
-            for row in self.live()
-            if row["up"] == name and row["phase"] != "forwarding" and row["process"] not in {None, process}
-        ]
-        outcomes = self.ledger.process_seen(name, process, at(self.now))
-        assert sorted(o.job.id for o in outcomes) == sorted(row["id"] for row in gone)
-        by_id = {row["id"]: row for row in gone}
-        for outcome in outcomes:
-            by_id[outcome.job.id]["phase"] = "released"
-            self.settle(by_id[outcome.job.id], outcome.idle)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 30.0]), late=st.booleans())
     def sample(self, seconds: float, late: bool) -> None:
