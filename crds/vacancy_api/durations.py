@@ -15,7 +15,6 @@ PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?$"
 MAX_LENGTH = 32
 _SHAPE = re.compile(PATTERN.removesuffix("$") + r"\Z")
 _UNITS_MS = (3_600_000, 60_000, 1_000, 1)
-_NAMES = ("h", "m", "s", "ms")
 
 
 class DurationError(ValueError):
@@ -43,20 +42,3 @@ def seconds(text: str) -> float:
         DurationError: `text` is not a duration.
     """
     return milliseconds(text) / 1000
-
-
-def format_duration(length_s: float) -> str:
-    """The shortest notation of a length in seconds, rounded to milliseconds.
-
-    Raises:
-        DurationError: The length is negative, not finite, or above 999999 h.
-    """
-    if not 0 <= length_s < 1_000_000 * 3_600:
-        raise DurationError(f"{length_s!r} s cannot be written as a duration")
-    rest = round(length_s * 1000)
-    parts: list[str] = []
-    for unit, name in zip(_UNITS_MS, _NAMES, strict=True):
-        count, rest = divmod(rest, unit)
-        if count:
-            parts.append(f"{count}{name}")
-    return "".join(parts) or "0s"

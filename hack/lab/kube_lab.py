@@ -114,15 +114,6 @@ class KubeLab(KubeClient):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def user_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
-        """Kubeconfig of a person, by certificate; what they may do is up to RBAC."""
-        return write_kubeconfig(
-            self.folder / f"user-{user}.kubeconfig",
-            server=self.server,
-            authority=self._authority.pem,
-            client=self._authority.client(user, groups),
-        )
-
     def _write_files(self, place: Path, *, audit: bool) -> Path:
         """Returns the administrator's kubeconfig."""
         place.mkdir(parents=True, exist_ok=True)

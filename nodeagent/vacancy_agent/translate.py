@@ -56,7 +56,6 @@ NOT_THE_AGENTS: Final = MappingProxyType(
 """Fields of the spec that the agent has no use for, and why."""
 
 LISTEN_ALONE: Final = "127.0.0.1"
-LISTEN_IN_CLUSTER: Final = "0.0.0.0"
 _GPU = (ResourceType.NVIDIA, ResourceType.AMD)
 
 
@@ -74,10 +73,10 @@ def host_settings(spec: LendingHostSpec) -> HostSettings:
     )
 
 
-def access_settings(access: AccessSpec, *, default_listen: str = LISTEN_ALONE) -> AccessSettings:
-    """Where the agent listens; `default_listen` stands in where the manifest says nothing."""
+def access_settings(access: AccessSpec) -> AccessSettings:
+    """Where the agent listens."""
     return AccessSettings(
-        listen=access.listen or default_listen,
+        listen=access.listen or LISTEN_ALONE,
         api_port=access.api_port,
         trust_loopback=access.trust_loopback,
         allow_unauthenticated_remote=access.allow_unauthenticated_remote,

@@ -160,16 +160,6 @@ class Route:
         object.__setattr__(self, "_drop_relay", always)
         object.__setattr__(self, "_drop_borrower", always | self.relay_headers)
 
-    @property
-    def websocket(self) -> bool:
-        """Whether the row is about a WebSocket tunnel."""
-        return WEBSOCKET in self.methods
-
-    @property
-    def query_selects_model(self) -> bool:
-        """Whether a query string is refused because it could choose the model."""
-        return self.query is QueryRule.REFUSE
-
     def drop_headers(self, *, relay: bool) -> frozenset[bytes]:
         """Lower-cased request headers that must not reach the upstream (hop-by-hop ones are not in here)."""
         return self._drop_relay if relay else self._drop_borrower

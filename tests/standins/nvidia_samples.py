@@ -23,7 +23,7 @@ class Sample:
 
 
 def samples(kind: str) -> list[Sample]:
-    """Every recorded sample of a kind (`query-gpu`, `compute-apps`, `pmon`)."""
+    """Every recorded sample of a kind (`query-gpu`, `pmon`)."""
     index = json.loads((FOLDER / "index.json").read_text())
     return [
         Sample(

@@ -20,7 +20,6 @@ from vacancy_agent.core.settings import (
     Target,
 )
 from vacancy_agent.translate import (
-    LISTEN_IN_CLUSTER,
     NOT_THE_AGENTS,
     access_settings,
     host_settings,
@@ -201,10 +200,8 @@ def test_pressure_that_is_written_out_is_required(
     assert resources["ram"].pressure.mode is PressureMode.OFF
 
 
-def test_where_the_manifest_names_no_address_the_surroundings_decide() -> None:
-    access = host(spec__access={}).spec.access
-    assert access_settings(access).listen == "127.0.0.1"
-    assert access_settings(access, default_listen=LISTEN_IN_CLUSTER).listen == "0.0.0.0"
+def test_where_the_manifest_names_no_address_only_this_machine_is_answered() -> None:
+    assert access_settings(host(spec__access={}).spec.access).listen == "127.0.0.1"
 
 
 def test_an_empty_schedule_is_never_and_none_is_always() -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from vacancy_api import durations
 
@@ -49,14 +47,3 @@ def test_lengths(text: str, length_s: float) -> None:
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(durations.DurationError, match="such as 30s"):
         durations.seconds(text)
-
-
-@given(st.integers(0, 999_999 * 3_600_000))
-def test_formatting_is_read_back(length_ms: int) -> None:
-    assert durations.milliseconds(durations.format_duration(length_ms / 1000)) == length_ms
-
-
-@pytest.mark.parametrize("length_s", [-1.0, float("inf"), float("nan"), 1e12])
-def test_what_cannot_be_written(length_s: float) -> None:
-    with pytest.raises(durations.DurationError):
-        durations.format_duration(length_s)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vacancy_dialects import BodyShape, EndMark, ReplyRule, RouteClass, table_for
+from vacancy_dialects import BodyShape, EndMark, QueryRule, ReplyRule, RouteClass, table_for
 
 WORK, PASS, MANAGEMENT = RouteClass.WORK, RouteClass.PASS_THROUGH, RouteClass.MANAGEMENT
 UNLISTED, UNKNOWN = RouteClass.UNLISTED_READ, RouteClass.UNRECOGNISED
@@ -67,7 +67,7 @@ def test_form_work(path: bytes):
     assert match.cls is WORK
     assert match.route is not None
     assert match.route.shape is BodyShape.MULTIPART
-    assert match.route.query_selects_model
+    assert match.route.query is QueryRule.REFUSE
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vacancy_dialects import BodyShape, EndMark, RouteClass, table_for
+from vacancy_dialects import BodyShape, EndMark, QueryRule, RouteClass, table_for
 
 WORK, PASS, MANAGEMENT = RouteClass.WORK, RouteClass.PASS_THROUGH, RouteClass.MANAGEMENT
 UNLISTED, UNKNOWN = RouteClass.UNLISTED_READ, RouteClass.UNRECOGNISED
@@ -68,14 +68,12 @@ def test_form_work(path: bytes):
     match = TABLE.classify("POST", path, None)
     assert match.cls is WORK
     assert match.route is not None
-    assert (match.route.shape, match.route.query_selects_model) == (BodyShape.MULTIPART, True)
+    assert (match.route.shape, match.route.query) == (BodyShape.MULTIPART, QueryRule.REFUSE)
 
 
 def test_realtime_is_work_as_a_tunnel_only():
     match = TABLE.classify("WS", b"/v1/realtime", None)
     assert match.cls is WORK
-    assert match.route is not None
-    assert match.route.websocket
     assert TABLE.classify("GET", b"/v1/realtime", None).cls is UNLISTED
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vacancy_dialects import Match, QueryRule, Route, RouteClass, table_for
+from vacancy_dialects import Match, Route, RouteClass, table_for
 from vacancy_dialects.routes import NEVER_FORWARDED
 
 
@@ -45,10 +45,3 @@ def test_a_list_that_is_rewritten_is_asked_for_whole_and_uncompressed():
 )
 def test_the_target_keeps_the_query_only_where_the_row_does(keep: bool, query: bytes | None, target: bytes):
     assert Match(RouteClass.WORK, None, b"/p", "", keep).target(query) == target
-
-
-def test_a_row_says_whether_it_is_a_tunnel_and_whether_a_query_could_choose_the_model():
-    tunnel = Route(methods=("WS",), path="/ws", cls=RouteClass.WORK, query=QueryRule.REFUSE)
-    plain = Route(methods=("GET",), path="/ws", cls=RouteClass.WORK)
-    assert (tunnel.websocket, tunnel.query_selects_model) == (True, True)
-    assert (plain.websocket, plain.query_selects_model) == (False, False)

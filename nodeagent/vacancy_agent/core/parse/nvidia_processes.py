@@ -1,7 +1,7 @@
-"""Which processes use an NVIDIA GPU, from the two listings of nvidia-smi.
+"""Which processes use an NVIDIA GPU, from `nvidia-smi pmon -c 1`.
 
-`--query-compute-apps` lists compute contexts only: a game is not in it. `pmon -c 1` has graphics too. In a
-container without the host's process ids both are empty although the GPU is busy; only the caller can know.
+In a container without the host's process ids it is empty although the GPU is busy; only the caller can know.
+Rejected: `--query-compute-apps`, which lists compute contexts only, so that a game is not in it.
 """
 
 from __future__ import annotations
@@ -9,23 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vacancy_agent.core.facts import MiB, Percent
+from vacancy_agent.core.facts import Percent
 from vacancy_agent.core.parse.nvidia import NvidiaOutputError
-
-COMPUTE_FIELDS = ("gpu_uuid", "pid", "used_gpu_memory", "process_name")
-"""What is asked of `--query-compute-apps`; the process name is free text."""
 
 _NUMBER = re.compile(r"([0-9]{1,9})(?: (?:MiB|%))?", re.ASCII)
 _NEEDED = ("gpu", "pid", "sm")
-
-
-@dataclass(frozen=True, slots=True)
-class ComputeApp:
-    """A process with a compute context. On Windows and WSL its memory is never reported: None."""
-
-    gpu_uuid: str
-    pid: int
-    used: MiB | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +24,6 @@ class PmonRow:
     """Valid for the one run that printed it, no longer: join it with the UUID at once."""
     pid: int
     sm: Percent | None
-
-
-def parse_compute_apps(output: bytes) -> tuple[ComputeApp, ...]:
-    """Read `--query-compute-apps` of a run that exited with 0; no output means no process.
-
-    Raises:
-        NvidiaOutputError: a line that is no row.
-    """
-    text = output.decode("utf-8", "replace")
-    return tuple(_compute_app(line) for line in text.split("\n") if line.strip())
-
-
-def _compute_app(line: str) -> ComputeApp:
-    cells = [cell.strip() for cell in line.split(",", len(COMPUTE_FIELDS) - 1)]
-    pid = _number(cells[1]) if len(cells) == len(COMPUTE_FIELDS) else None
-    if pid is None:
-        raise NvidiaOutputError(f"nvidia-smi printed a line that is no process: {line.strip()[:80]}")
-    used = _number(cells[2])
-    return ComputeApp(cells[0], pid, None if used is None else MiB(used))
 
 
 def parse_pmon(output: bytes) -> tuple[PmonRow, ...]:

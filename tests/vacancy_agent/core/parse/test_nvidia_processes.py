@@ -8,31 +8,16 @@ from hypothesis import strategies as st
 
 from standins.nvidia_samples import Sample, samples
 from vacancy_agent.core.parse.nvidia import NvidiaOutputError
-from vacancy_agent.core.parse.nvidia_processes import parse_compute_apps, parse_pmon
+from vacancy_agent.core.parse.nvidia_processes import parse_pmon
 
 
 def by_id(sample: Sample) -> str:
     return sample.name
 
 
-@pytest.mark.parametrize("sample", samples("compute-apps"), ids=by_id)
-def test_recorded_compute_apps(sample: Sample) -> None:
-    assert [[app.pid, app.used] for app in parse_compute_apps(sample.output)] == sample.right
-
-
 @pytest.mark.parametrize("sample", samples("pmon"), ids=by_id)
 def test_recorded_pmon(sample: Sample) -> None:
     assert [[row.gpu_index, row.pid, row.sm] for row in parse_pmon(sample.output)] == sample.right
-
-
-def test_no_process_is_no_error() -> None:
-    assert parse_compute_apps(b"") == ()
-
-
-@pytest.mark.parametrize("output", [b"No devices were found\n", b"GPU-1, [N/A], 3, x\n", b"GPU-1, 17\n"])
-def test_a_line_that_is_no_process(output: bytes) -> None:
-    with pytest.raises(NvidiaOutputError):
-        parse_compute_apps(output)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +38,5 @@ def test_pmon_that_cannot_be_trusted(output: bytes) -> None:
 @settings(max_examples=100)
 @given(output=st.binary(max_size=200))
 def test_garbage_raises_nothing_else(output: bytes) -> None:
-    for parse in (parse_compute_apps, parse_pmon):
-        with contextlib.suppress(NvidiaOutputError):
-            parse(output)
+    with contextlib.suppress(NvidiaOutputError):
+        parse_pmon(output)
