@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from vacancy_agent.core import gate
 from vacancy_agent.core.board import Pressure
 from vacancy_agent.core.facts import CpuCapacity, MemoryCapacity, Ready, Stale, Unknown
 from vacancy_agent.core.job import Phase
@@ -32,6 +33,11 @@ Document = dict[str, Any]
 PLATFORMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
 GPU = frozenset({ResourceType.NVIDIA, ResourceType.AMD})
 MOST_MODELS = 64
+NOT_LENT_FOR = {
+    Pressure.ENGAGED: "the owner's own work loads it",
+    Pressure.UNKNOWN: "the owner's load on it is not known",
+    Pressure.CALIBRATING: "the owner's usual load on it is still being learned",
+}
 LONGEST_TEXT = 1024
 """Characters of a reason in the contract."""
 
@@ -243,6 +249,8 @@ def _resource(board: Board, resource: ResourceSettings, now: Instant) -> Documen
     enabled = board.resource_enabled(resource.name)
     if not enabled:
         why = "switched off at this machine" if resource.enabled else "switched off in the specification"
+    elif why is None:
+        why = _not_lent(board, resource, now)
     return {
         "name": resource.name,
         "type": resource.type.value,
@@ -252,6 +260,14 @@ def _resource(board: Board, resource: ResourceSettings, now: Instant) -> Documen
         "enabled": enabled,
         "pressure": _pressure(board, resource.name) if resource.type in GPU else None,
     }
+
+
+def _not_lent(board: Board, resource: ResourceSettings, now: Instant) -> str | None:
+    """Why a resource that can be read is not lent, own work aside; without figures, which ever change."""
+    bound = board.settings.sampling.stale_after
+    if gate.capacity(resource, board.capacity_aside(resource.name, now), now, bound) is not None:
+        return "it is beyond its own limit (capacity)"
+    return NOT_LENT_FOR.get(board.pressure[resource.name])
 
 
 def _pressure(board: Board, resource: str) -> Document:

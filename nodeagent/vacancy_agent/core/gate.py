@@ -130,13 +130,13 @@ def resources(board: Board, upstream: UpstreamSettings, now: Instant, view: Capa
     for name in upstream.requires:
         if not board.resource_enabled(name):
             return Refuse(Reason.RESOURCE_DISABLED, 300, {"resource": name}, 5)
-        refused = _capacity(board.settings.resources[name], view(name), now, bound) or pressure(board, name)
+        refused = capacity(board.settings.resources[name], view(name), now, bound) or pressure(board, name)
         if refused is not None:
             return refused
     return None
 
 
-def _capacity(res: ResourceSettings, reading: Reading[Capacity], now: Instant, bound: float) -> Refuse | None:
+def capacity(res: ResourceSettings, reading: Reading[Capacity], now: Instant, bound: float) -> Refuse | None:
     """Step 5: is the resource measured, and does it meet its own limit?"""
     if not isinstance(reading, Ready):
         return _unmeasured(res.name, reading.why)

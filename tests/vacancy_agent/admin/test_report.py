@@ -13,6 +13,7 @@ from vacancy_agent.core.board import Pressure, PressureView
 from vacancy_agent.core.conditions import config_finding
 from vacancy_agent.core.effects import PublishPhase, ReclaimPhase
 from vacancy_agent.core.facts import (
+    CpuCapacity,
     Evidence,
     Instant,
     MemoryCapacity,
@@ -34,6 +35,8 @@ RESOURCES = (
     resource("ram", ResourceType.MEMORY),
     resource("cpu", ResourceType.CPU),
 )
+GPU_LIMITED = resource("gpu", min_free=MiB(800))
+CPU_LIMITED = resource("cpu", ResourceType.CPU, max_utilization=Percent(80.0))
 UPSTREAMS = (upstream("llm", ("gpu", "ram")), upstream("aside", ("cpu",), owner_scope=OwnerScope.RESOURCE))
 
 
@@ -315,6 +318,29 @@ def test_usage_is_sorted_and_tokens_are_unknown_not_zero():
         {"borrower": "ci", "requests": 2, "seconds": 5.0, "tokens": None},
         {"borrower": "lab", "requests": 1, "seconds": 0.123, "tokens": None},
     ]
+
+
+def test_a_resource_that_can_be_read_and_is_not_lent_says_why():
+    agent = StillAgent(host((upstream("llm", ("gpu", "cpu")),), (GPU_LIMITED, CPU_LIMITED)))
+    agent.board.set_capacity("gpu", Ready(MemoryCapacity(MiB(900), MiB(1000)), agent.clock.now()))
+
+    def why(name: str) -> Any:
+        return one(document(agent)["agent"]["resources"], name)["reason"]
+
+    assert (why("gpu"), why("cpu")) == (None, None)
+    for state, words in (
+        (Pressure.ENGAGED, "own work"),
+        (Pressure.UNKNOWN, "not known"),
+        (Pressure.CALIBRATING, "learned"),
+    ):
+        agent.board.set_pressure("gpu", state)
+        assert words in why("gpu")
+    agent.board.set_pressure("gpu", Pressure.BUILDING)
+    assert why("gpu") is None
+    agent.board.set_capacity("gpu", Ready(MemoryCapacity(MiB(700), MiB(1000)), agent.clock.now()))
+    agent.board.set_capacity("cpu", Ready(CpuCapacity(Percent(90.0)), agent.clock.now()))
+    assert "its own limit" in why("gpu")
+    assert "its own limit" in why("cpu")
 
 
 def test_a_resource_named_presence_does_not_hide_the_owners_presence():
