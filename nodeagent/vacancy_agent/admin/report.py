@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vacancy_agent.core import gate
 from vacancy_agent.core.board import Pressure
+from vacancy_agent.core.effects import ReclaimPhase
 from vacancy_agent.core.facts import CpuCapacity, MemoryCapacity, Ready, Stale, Unknown
 from vacancy_agent.core.job import Phase
 from vacancy_agent.core.lendable import lendable
@@ -202,7 +203,9 @@ def _more(agent: Running, name: str, now: Instant, wall: WallTime) -> Document:
     residency, published = _residency(agent, name), agent.reclaims.get(name)
     if published is None:
         return {"residency": residency, "reclaim": None}
-    since = rfc3339(type(wall)(wall - (now - published.at)))
+    waits = published.phase is ReclaimPhase.WAITING and published.edges
+    began = published.edges[0] if waits else published.at  # a later edge joins the wait of the first
+    since = rfc3339(type(wall)(wall - (now - began)))
     reclaim: Document = {"phase": published.phase.value, "since": since}
     if (unloaded := agent.unloaded.get(name)) is not None:
         reclaim["unload"] = {"shown": unloaded[0], "why": unloaded[1][:LONGEST_TEXT]}

@@ -292,10 +292,17 @@ def test_lending_says_until_when_it_is_off_and_by_whose_word(
 
 def test_a_reclaim_under_way_is_shown_with_its_beginning():
     agent = an_agent()
-    agent.published["llm"] = PublishPhase("llm", ReclaimPhase.WAITING, (), agent.clock.now())
+    first = agent.clock.now()
+    agent.published["llm"] = PublishPhase("llm", ReclaimPhase.WAITING, (first,), first)
     agent.clock.advance(60)
     shown = document(agent)["upstreams"]
-    assert shown["llm"]["reclaim"] == {"phase": "waiting", "since": "2023-11-14T22:13:20Z"}
+    began = {"phase": "waiting", "since": "2023-11-14T22:13:20Z"}
+    assert shown["llm"]["reclaim"] == began
+    second = agent.clock.now()
+    agent.published["llm"] = PublishPhase("llm", ReclaimPhase.WAITING, (first, second), second)
+    assert document(agent)["upstreams"]["llm"]["reclaim"] == began, "the second edge joined the wait"
+    agent.published["llm"] = PublishPhase("llm", ReclaimPhase.PROCEEDING, (first, second), second)
+    assert document(agent)["upstreams"]["llm"]["reclaim"]["since"] == "2023-11-14T22:14:20Z"
     assert shown["aside"]["reclaim"] is None
 
 
