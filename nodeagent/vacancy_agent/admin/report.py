@@ -88,7 +88,7 @@ def agent_status(agent: Running, now: Instant, wall: WallTime) -> Document:
         "platform": PLATFORMS.get(sys.platform, sys.platform),
         "summary": {
             "freeVRAM": _free_vram(board, now),
-            "models": sorted({name for one in upstreams for name in one["models"]}),
+            "models": sorted({name for one in upstreams for name in one["models"]})[:MOST_MODELS],
             "active": sum(one["active"] + one["held"] for one in upstreams),
         },
         "lending": lending(board, wall),

@@ -27,6 +27,7 @@ from vacancy_agent.core.facts import (
 from vacancy_agent.core.job import Job
 from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.settings import LendingSettings, OwnerScope, ResourceType
+from vacancy_agent.core.shown import ModelShown, ModelsShown
 from vacancy_agent.store.sqlite import Usage
 from vacancy_api.status import AgentStatus
 
@@ -287,6 +288,15 @@ def test_lending_says_until_when_it_is_off_and_by_whose_word(
     agent.board.set_local_pause(local)
     answer = document(agent)["agent"]["lending"]
     assert (answer["allowed"], answer["pausedUntil"], answer["by"]) == shown
+    assert_contract(agent)
+
+
+def test_models_of_several_servers_fit_into_the_contract_together():
+    agent = an_agent()
+    for name in ("llm", "aside"):
+        rows = tuple(ModelShown(f"{name}-{n}:latest", "d", 1, None, 1, 1) for n in range(40))
+        agent.board.set_residency(name, Ready(ModelsShown(rows), agent.clock.now()))
+    assert len(document(agent)["agent"]["summary"]["models"]) == report.MOST_MODELS
     assert_contract(agent)
 
 
