@@ -36,6 +36,8 @@ RELAYS = frozenset(
     | {"kubectl", "socat", "ssh", "sshd", "nginx", "haproxy", "envoy", "caddy", "traefik"}
 )
 """Names of programs that listen for others."""
+HANDS_ON = frozenset({"ollama", "ollama.exe"})
+"""Names of programs that compute nothing themselves: every model of Ollama's has a runner of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,9 @@ def sample_tree(root: ProcessIdentity, at: Instant) -> TreeSample | None:
     """What the process and everything below it have used so far.
 
     None: it is not there any more, or a part of the tree cannot be looked at, whose work would be missing.
+
+    Of a program that has its work done by processes below it, these alone count while there are any: else a
+    borrower who leaves and then asks it for lists all day would keep a place for ever.
     """
     if not is_alive(root):
         return None
@@ -180,4 +185,15 @@ def sample_tree(root: ProcessIdentity, at: Instant) -> TreeSample | None:
             continue  # it ended: what it used is in its parent's figure for ended children
         except (psutil.Error, OSError):
             return None
-    return TreeSample(at, root, cpu) if root in cpu else None
+    if root not in cpu:
+        return None
+    if len(cpu) > 1 and _name(top) in HANDS_ON:
+        cpu[root] = 0.0
+    return TreeSample(at, root, cpu)
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except (psutil.Error, OSError):
+        return ""

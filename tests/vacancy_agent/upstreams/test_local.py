@@ -16,24 +16,30 @@ from vacancy_agent.upstreams.sighting import Idle, Unclear, Working
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SERVER = """
-import multiprocessing, socket, sys, time
+import multiprocessing, socket, sys, threading, time
 def burn():
     while True:
         pass
 if __name__ == "__main__":
     server = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+    fork = multiprocessing.get_context("fork").Process
     if sys.argv[1] == "burns":
-        multiprocessing.get_context("fork").Process(target=burn, daemon=True).start()
+        fork(target=burn, daemon=True).start()
+    if sys.argv[1] == "burns itself beside a child":
+        fork(target=time.sleep, args=(60,), daemon=True).start()
+    if sys.argv[1].startswith("burns itself"):
+        threading.Thread(target=burn, daemon=True).start()
     print(server.getsockname()[1], flush=True)
     sys.stdin.read()
 """
 
 
 class Program:
-    def __init__(self, how: str, port: int = 0) -> None:
-        command = [sys.executable, "-c", SERVER, how, str(port)]
+    def __init__(self, how: str, port: int = 0, program: str = sys.executable) -> None:
+        command = [program, "-c", SERVER, how, str(port)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
@@ -78,6 +84,27 @@ async def test_a_server_whose_child_computes_is_at_work():
         assert isinstance(sighting, Working)
         assert "cores" in sighting.why
         assert not sighting.gone
+    finally:
+        program.end()
+
+
+@pytest.mark.component
+@pytest.mark.parametrize(
+    ("name", "how", "expected"),
+    [
+        ("ollama", "burns itself beside a child", Idle),
+        ("ollama", "burns itself", Working),
+        ("another", "burns itself beside a child", Working),
+    ],
+)
+async def test_of_a_program_that_hands_its_work_on_only_what_is_below_counts(
+    tmp_path: Path, name: str, how: str, expected: type[object]
+):
+    """Who asks an Ollama for its lists all day keeps no hold from its proof."""
+    (tmp_path / name).symlink_to(sys.executable)
+    program = Program(how, program=str(tmp_path / name))
+    try:
+        assert isinstance(await local(program.port).look(Instant(0.0)), expected)
     finally:
         program.end()
 
