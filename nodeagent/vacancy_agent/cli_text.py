@@ -41,14 +41,14 @@ SWITCHED_OFF = (
     "Lending is off: switched off on this machine through the API, which alone switches it on again "
     '(POST /admin/lending {"enabled": true}).'
 )
-"""What a resume leaves of `local`."""
+"""`local`, where it is the switch: a resume leaves it."""
 
 RECLAIMS = {
     "waiting": "the machine is wanted back: its work may end until the deadline",
     "stood_down": "a give-back was called off, since its cause was gone",
     "proceeding": "its work was taken back",
 }
-UNLOADS = {True: "let go", False: "has not shown that it let go", None: "has not answered yet"}
+UNLOADS = {True: "showed that it let go", False: "has not shown that it let go", None: "has not answered yet"}
 
 
 def printable(value: Any) -> Any:
@@ -68,7 +68,7 @@ def printable(value: Any) -> Any:
 def status(document: Document) -> str:
     """`vacancy status`."""
     agent = document["agent"]
-    parts = [_lending_line(agent["lending"]), _presence_line(document["owner"])]
+    parts = _first_lines(document)
     parts += [
         "",
         *_table(
@@ -107,7 +107,7 @@ def who(document: Document) -> str:
 def why(document: Document) -> str:
     """`vacancy why`: one sentence for the machine, one for each upstream."""
     agent = document["agent"]
-    parts = [_lending_line(agent["lending"]), _presence_line(document["owner"])]
+    parts = [*_first_lines(document), *_resource_sentences(agent["resources"])]
     for upstream in agent["upstreams"]:
         parts += _upstream_sentences(upstream)
         parts += _server_sentences(document, upstream)
@@ -184,8 +184,8 @@ def _reclaim_sentences(name: str, reclaim: Document) -> list[str]:
     sentences = [f"{name}: {told} ({reclaim['since']})."]
     unload = reclaim.get("unload")
     if unload is not None:
-        shown = UNLOADS[unload["shown"]]
-        sentences.append(f"{name}: it was asked to unload and {shown} ({unload['why']}).")
+        seen = "" if unload["shown"] else f" ({unload['why']})"
+        sentences.append(f"{name}: it was asked to unload and {UNLOADS[unload['shown']]}{seen}.")
     return sentences
 
 
@@ -223,6 +223,18 @@ def _server_lines(document: Document) -> list[str]:
     upstreams = document["agent"]["upstreams"]
     lines = [line for upstream in upstreams for line in _server_sentences(document, upstream)]
     return ["", *lines] if lines else []
+
+
+def _first_lines(document: Document) -> list[str]:
+    """What is true of the whole machine."""
+    state = document["agent"]["lending"]
+    is_switch = state["by"] == "local" and document.get("switchedOff")
+    return [SWITCHED_OFF if is_switch else _lending_line(state), _presence_line(document["owner"])]
+
+
+def _resource_sentences(resources: Iterable[Document]) -> list[str]:
+    """Why a resource is not known, or not lent."""
+    return [f"{one['name']}: {one['state']} ({one['reason']})." for one in resources if one.get("reason")]
 
 
 def _lending_line(state: Document) -> str:

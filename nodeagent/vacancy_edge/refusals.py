@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vacancy_api.reasons import Reason
+from vacancy_dialects import RouteClass
 from vacancy_edge.refusal import Refusal
 from vacancy_http.faults import ProtocolFault
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 120
 _MIB = 1 << 20
+_V1: Final = b"/v1"
 
 SOON_AFTER = 5
 """Seconds: the hint where a local server needs a moment."""
@@ -111,12 +113,19 @@ def content_encoding(coding: bytes) -> Refusal:
     )
 
 
-def unrecognised_route(dialect: str, method: str, path: bytes) -> Refusal:
-    """501: no row of the table, and not a read."""
+def unrecognised_route(table: RouteTable, method: str, path: bytes) -> Refusal:
+    """501: no row of the table, and not a read. A base URL that is wrong is told by the route that was meant."""
+    meant = (_V1 + path, path.removeprefix(_V1), path.rstrip(b"/"))
+    near = next((one for one in meant if table.classify(method, one, None).cls is RouteClass.WORK), None)
+    remedy = (
+        "Use a listed one (docs/routes.md), or report it to the project to have it listed."
+        if near is None
+        else f"Did you mean {shown(near)}? A base URL ends in /v1 for OpenAI clients, for others not."
+    )
     return Refusal(
         Reason.UNRECOGNISED_ROUTE,
-        f"{shown(method)} {shown(path)} is not a route this version knows for {dialect}, and is not "
-        "forwarded. Use a listed one (docs/routes.md), or report it to the project to have it listed.",
+        f"{shown(method)} {shown(path)} is not a route this version knows for {table.dialect}, and is not "
+        f"forwarded. {remedy}",
     )
 
 

@@ -168,6 +168,19 @@ def test_lending_off_says_until_when_and_by_whom(by: str, words: str):
     assert cli_text.status(off).splitlines()[0] == f"Lending is off: {words}."
 
 
+def test_a_switch_that_is_off_is_not_called_a_pause():
+    off = copy.deepcopy(STATUS) | {"switchedOff": True}
+    off["agent"]["lending"] = {"allowed": False, "pausedUntil": None, "by": "local"}
+    for text in (cli_text.status(off), cli_text.why(off)):
+        assert text.splitlines()[0].startswith("Lending is off: switched off on this machine through the API")
+    off["agent"]["lending"]["by"] = "cluster"
+    assert cli_text.why(off).startswith("Lending is off: paused by the cluster.")
+
+
+def test_why_names_a_resource_that_is_not_known():
+    assert "cpu: unknown (first reading)." in cli_text.why(STATUS)
+
+
 def test_a_pause_is_confirmed_even_where_something_else_lasts_longer():
     state = {"allowed": False, "pausedUntil": "2026-11-30T12:00:00Z", "by": "schedule"}
     hours = "Lending is off until 2026-11-30T12:00:00Z: outside the hours of its schedule."
@@ -239,7 +252,7 @@ def test_an_applied_credit_is_shown_with_what_was_charged_instead():
             {"phase": "proceeding", "since": "T", "unload": {"shown": True, "why": "it showed it"}},
             [
                 "llama: its work was taken back (T).",
-                "llama: it was asked to unload and let go (it showed it).",
+                "llama: it was asked to unload and showed that it let go.",
             ],
         ),
         ({"phase": "later", "since": "T"}, ["llama: later (T)."]),

@@ -25,9 +25,19 @@ from vacancy_http.faults import ProtocolFault
         (refusals.body_too_large(64 << 20), Reason.BODY_TOO_LARGE, ["64 MiB", "maxRequestBodyMiB"]),
         (refusals.content_encoding(b"gzip"), Reason.CONTENT_ENCODING, ["gzip", "uncompressed"]),
         (
-            refusals.unrecognised_route("openai", "POST", b"/v9/think"),
+            refusals.unrecognised_route(table_for("openai"), "POST", b"/v9/think"),
             Reason.UNRECOGNISED_ROUTE,
             ["POST /v9/think", "openai", "report"],
+        ),
+        (
+            refusals.unrecognised_route(table_for("ollama"), "POST", b"/chat/completions"),
+            Reason.UNRECOGNISED_ROUTE,
+            ["POST /chat/completions", "Did you mean /v1/chat/completions?", "base URL"],
+        ),
+        (
+            refusals.unrecognised_route(table_for("ollama"), "POST", b"/v1/api/chat"),
+            Reason.UNRECOGNISED_ROUTE,
+            ["POST /v1/api/chat", "Did you mean /api/chat?"],
         ),
         (refusals.no_handshake("it has a body"), Reason.BAD_REQUEST, ["WebSocket", "it has a body"]),
         (refusals.websocket_query(), Reason.BAD_REQUEST, ["query", "model"]),

@@ -66,6 +66,7 @@ def document(agent: Running, unreachable: Mapping[str, str | None]) -> Document:
             for condition in agent.conditions.all()
         ],
         "debugUntil": None if agent.debug.until is None else rfc3339(agent.debug.until),
+        "switchedOff": (here := agent.host.board.local_pause) is not None and here.is_switch,
         "upstreams": {
             upstream.name: {
                 **_more(agent, upstream.name, now, wall),

@@ -48,6 +48,8 @@ class LocalPause:
     """The owner's pause at the machine. `until` None: until the owner resumes."""
 
     until: WallTime | None
+    is_switch: bool = False
+    """The machine's switch is off, which a resume leaves as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ class GatedProxy:
             encoding = x.header(b"content-encoding")
             return judge_head(match, x.header(b"content-type"), encoding, x.query) or match
         if match.cls is RouteClass.UNRECOGNISED:
-            return refusals.unrecognised_route(self.table.dialect, x.method, match.path)
+            return refusals.unrecognised_route(self.table, x.method, match.path)
         return refusals.management_denied(self.table, x.method, match.path)
 
     def _planned(self, x: Exchange, principal: Principal, match: Match) -> Plan:

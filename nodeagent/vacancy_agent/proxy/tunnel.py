@@ -58,7 +58,7 @@ def route(table: RouteTable, may_pass: Container[RouteClass], x: Exchange) -> Ma
     if match.cls in may_pass:
         return match
     if match.cls is RouteClass.UNRECOGNISED:
-        return refusals.unrecognised_route(table.dialect, "WebSocket", match.path)
+        return refusals.unrecognised_route(table, "WebSocket", match.path)
     return refusals.management_denied(table, "WebSocket", match.path)
 
 

@@ -322,7 +322,7 @@ class Agent:
 
     def _local_pause(self) -> LocalPause | None:
         """Switch and pause of this machine together. The disk follows them; a full one does not undo them."""
-        return self._pause if self._lending else LocalPause(None)
+        return self._pause if self._lending else LocalPause(None, is_switch=True)
 
     def _switched(self) -> None:
         pause = self._local_pause()

@@ -63,7 +63,7 @@ def assert_contract(agent: StillAgent) -> None:
     """The agent's part is what the contract's model would write, key by key; the rest is `interfaces.md`."""
     whole = document(agent)
     assert AgentStatus.model_validate(whole["agent"]).model_dump(by_alias=True) == whole["agent"]
-    assert set(whole) == {"agent", "owner", "conditions", "debugUntil", "upstreams"}
+    assert set(whole) == {"agent", "owner", "conditions", "debugUntil", "switchedOff", "upstreams"}
     assert set(whole["owner"]) == {
         *("presence", "why", "sampleAges", "loads", "work", "usageToday", "vetoExempt")
     }
@@ -289,6 +289,14 @@ def test_lending_says_until_when_it_is_off_and_by_whose_word(
     answer = document(agent)["agent"]["lending"]
     assert (answer["allowed"], answer["pausedUntil"], answer["by"]) == shown
     assert_contract(agent)
+    assert document(agent)["switchedOff"] is False
+
+
+def test_a_switch_that_is_off_is_told_from_a_pause():
+    agent = an_agent()
+    agent.board.set_local_pause(LocalPause(None, is_switch=True))
+    assert document(agent)["switchedOff"] is True
+    assert document(agent)["agent"]["lending"]["by"] == "local"
 
 
 def test_models_of_several_servers_fit_into_the_contract_together():
