@@ -63,6 +63,8 @@ class Around:
     """Upstreams with borrowed work that has not ended for certain, held work included."""
     local: AbstractSet[str] = frozenset()
     """Upstreams whose target names this machine."""
+    only_held: AbstractSet[str] = frozenset()
+    """Those of `working` that may have nothing to do any more: all their work is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +293,8 @@ class Pressures:
             self._board.unseen_gpu_work.discard(name)
             self._board.served_load[resource, name] = Ready(sample.of(name), sample.at)
         found = []
-        for name in sorted((self._working_on(resource, around) & around.local) - sample.seen):
+        at_work = (self._working_on(resource, around) & around.local) - around.only_held
+        for name in sorted(at_work - sample.seen):
             self._unseen[name] += 1
             if self._unseen[name] >= UNSEEN_SAMPLES and name not in self._board.unseen_gpu_work:
                 self._board.unseen_gpu_work.add(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from vacancy_agent.core.job import Phase
 from vacancy_agent.core.pressures import Around, Pressures, shown_as
 from vacancy_agent.store.errors import StoreError
 from vacancy_agent.upstreams.process import local_addresses
@@ -52,8 +53,10 @@ class PressureWatch:
 
     def observe(self, resource: str, sample: LoadSample, now: Instant) -> PressureEdge | None:
         """Judge a sample; the board is written when this returns."""
-        working = frozenset(job.upstream for job in self._ledger.jobs())
-        around = Around(now, self._clock.awake(), working, self._local)
+        jobs = tuple(self._ledger.jobs())
+        working = frozenset(job.upstream for job in jobs)
+        only_held = working - {job.upstream for job in jobs if job.phase is not Phase.HELD}
+        around = Around(now, self._clock.awake(), working, self._local, only_held)
         outcome = self._pressures.observe(resource, sample, around)
         if outcome.discarded is not None:
             self._tell("calibration discarded", resource=resource, why=outcome.discarded)

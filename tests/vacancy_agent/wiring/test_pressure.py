@@ -148,3 +148,13 @@ async def test_is_saved_every_ten_minutes_and_a_full_disk_is_a_line_in_the_log(r
     await asyncio.sleep(SAVE_S)
     assert len(rig.kept.writes) == 2
     keeping.cancel()
+
+
+def test_work_that_is_held_may_have_ended_and_is_not_looked_for_on_the_gpu(rig: Rig):
+    job = rig.ledger.reserve("llm", rig.clock.now(), "ci")
+    assert isinstance(job, Job)
+    rig.ledger.hold(job.id, "the borrower left", rig.clock.now())
+    for _ in range(5):
+        rig.see(rig.load(1.0))
+    assert rig.board.unseen_gpu_work == set()
+    assert rig.events("warning: unseen GPU work") == []
