@@ -55,8 +55,20 @@ def word(error: ErrorDetails, root: type[BaseModel], written: str | None) -> str
         return f"is required: {field.description}" if field and field.description else "is required"
     if kind == "extra_forbidden":
         return unknown_field(root, error["loc"])
+    if kind == "string_type" and _lacks_unit(_field(root, error["loc"]), error["input"]):
+        number = written or shown(error["input"])
+        return f"must be a duration: write {number}s if seconds are meant"
     words = _WORDS.get(kind)
     return words(error, written) if words else error["msg"]
+
+
+def _lacks_unit(field: FieldInfo | None, value: object) -> bool:
+    """Whether a number stands where a duration belongs: in quotes alone it would be wrong again."""
+    if field is None or isinstance(value, bool) or not isinstance(value, int):
+        return False
+    inner = (rule for part in get_args(field.annotation) for rule in getattr(part, "__metadata__", ()))
+    checks = (getattr(rule, "schema", {}).get("x-vacancy-check", {}) for rule in (*field.metadata, *inner))
+    return any(check.get("kind") == "duration" for check in checks)
 
 
 def _text(error: ErrorDetails, written: str | None) -> str:

@@ -86,7 +86,7 @@ def _prepared(
         if not (token.isascii() and token.isprintable()):
             raise ApiRefusedError(WRONG_INPUT, "the token has characters that no token has")
         request.add_header("Authorization", f"Bearer {token}")
-    told = "the agent does not accept this token for it"
+    told = f"the agent at {base} does not accept this token for it (--api names another agent)"
     return request, base, told if token else f"no token was found in {_tokens_file(args)}"
 
 

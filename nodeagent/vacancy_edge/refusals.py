@@ -114,7 +114,7 @@ def content_encoding(coding: bytes) -> Refusal:
 
 
 def unrecognised_route(table: RouteTable, method: str, path: bytes) -> Refusal:
-    """501: no row of the table, and not a read. A base URL that is wrong is told by the route that was meant."""
+    """501: no row of the table, and not a read. Of a wrong base URL it says which route was meant."""
     meant = (_V1 + path, path.removeprefix(_V1), path.rstrip(b"/"))
     near = next((one for one in meant if table.classify(method, one, None).cls is RouteClass.WORK), None)
     remedy = (

@@ -14,6 +14,7 @@ from kubernetes.aio import config as loader
 from kubernetes.aio.client.configuration import Configuration
 
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NOWHERE = "no kubeconfig (--kubeconfig, $KUBECONFIG, ~/.kube/config), and no service account of a pod"
 
 
 class AccessError(Exception):
@@ -51,7 +52,7 @@ class Access:
                 path = str(self.kubeconfig)
                 await loader.load_kube_config(path, client_configuration=made)  # type: ignore[no-untyped-call]
         except (loader.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-            where = self.kubeconfig or "this pod's service account"
+            where = self.kubeconfig or _NOWHERE
             raise AccessError(f"no API server: {where}: {error}") from error
         return made
 

@@ -69,7 +69,7 @@ _TABLE: list[tuple[str, Any, str, str, str | None]] = [
     ("spec.schedule.windows[0].from", "25:00", "spec.schedule.windows[0].from", "time of day", "time of day"),
     ("spec.schedule.windows[0].to", REMOVE, "spec.schedule.windows[0].to", "is required", "Required"),
     ("spec.owner.presence", "none", "spec.owner.presence", "auto, headless", '"auto", "headless"'),
-    ("spec.owner.idleAfter", 600, "spec.owner.idleAfter", "must be text", "of type string"),
+    ("spec.owner.idleAfter", 600, "spec.owner.idleAfter", "write 600s if", "of type string"),
     ("spec.owner.idleAfter", "10 min", "spec.owner.idleAfter", "such as 30s", "such as 30s"),
     ("spec.owner.idleAfter", "25h", "spec.owner.idleAfter", "between 1s and 24h", "from 1s to 24h"),
     ("spec.owner.processes", ["/usr/bin/steam"], "spec.owner.processes[0]", "write 'steam'", "without path"),

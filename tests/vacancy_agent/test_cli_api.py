@@ -157,7 +157,8 @@ def test_without_a_token_none_is_sent_and_the_message_says_where_one_could_be(we
         call(arguments(api=web.url), "GET", "/status", scope="read")
     assert no.value.status == 401
     assert "authorization" not in web.asked[0][2]
-    with pytest.raises(ApiRefusedError, match=r"^the agent does not accept this token for it: give"):
+    told = r"^the agent at \S+ does not accept this token for it \(--api names another agent\): give"
+    with pytest.raises(ApiRefusedError, match=told):
         call(arguments(api=web.url, token="wrong"), "GET", "/status", scope="read")
 
 

@@ -177,7 +177,7 @@ def test_no_agent_no_token_and_a_wrong_one(vacancy: Command, tmp_path: Path, com
     assert err.startswith(f"vacancy: no token was found in {tmp_path}/tokens.json: give --state-dir as the")
     code, out, err = vacancy(command, "--token", "wrong")
     assert (code, out) == (3, "")
-    assert err.startswith("vacancy: the agent does not accept this token for it: ")
+    assert err.startswith(f"vacancy: the agent at {vacancy.agent.api_url} does not accept this token for it ")
     code, _, err = vacancy(command, api="localhost:8470")
     assert (code, err) == (2, "vacancy: --api must be an http:// or https:// URL, not 'localhost:8470'\n")
 

@@ -25,6 +25,16 @@ def message(written: str | None = None, **changes: Any) -> str:
             'must be text: YAML reads no as false; write "no" in quotes',
         ),
         ({"spec__upstreams_0__name": 7}, "7", 'must be text; write "7" in quotes'),
+        (
+            {"spec__owner__idleAfter": 10},
+            "10",
+            "must be a duration: write 10s if seconds are meant",
+        ),
+        (
+            {"spec__upstreams_0__assumeEndedAfter": 30},
+            None,
+            "must be a duration: write 30s if seconds are meant",
+        ),
         ({"spec__upstreams_0__name": None}, None, "must be text; got nothing"),
         ({"spec__upstreams_0__port": "80"}, None, "must be a whole number: write 80 without quotes"),
         ({"spec__upstreams_0__port": 80.5}, "80.5", "must be a whole number; got 80.5"),

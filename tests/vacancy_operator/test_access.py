@@ -51,7 +51,7 @@ async def test_without_any_there_is_a_reason(tmp_path: Path) -> None:
 
 async def test_outside_a_pod_its_account_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(AccessError, match="service account"):
+    with pytest.raises(AccessError, match=r"--kubeconfig.*service account"):
         await Access(None).configuration()
 
 
