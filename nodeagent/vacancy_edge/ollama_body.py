@@ -12,6 +12,9 @@ held to one spelling all the same, since a later release may read them like the 
 4. `keep_alive` is held within bounds.
 5. Without a prompt or messages, a `keep_alive` of nothing unloads the model: management.
 6. What would make Ollama load a model anew is told to the gate.
+7. How much of a model goes on which card is the owner's and taken out. The failure this prevents: with
+   `num_gpu` 0 a borrower's request runs on processors that nobody asked the gate for, and everybody else is
+   refused the model as one that is not on the card, for as long as it stays loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from vacancy_dialects import BodyRule, RouteClass, RunnerAsk, canonical_model, is_cloud, names_a_source
 from vacancy_edge import refusals
 from vacancy_edge.bodies import JUDGED_KEYS, Edit, Judged, background, count, output, text_of
-from vacancy_edge.jsonbody import read_object, walk
+from vacancy_edge.jsonbody import cut_spans, read_object, walk
 from vacancy_edge.keep_alive import NOT_SAID, read_keep_alive
 from vacancy_edge.refusal import Refusal
 
@@ -47,6 +50,8 @@ OPTIONS: Final = SAMPLING | {
     "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mlock", "numa",
 }  # fmt: skip
 """All that have a name here, the last line being of older releases."""
+PLACING: Final = frozenset({"num_gpu", "main_gpu"})
+"""Options that say where a model goes."""
 _EXACT: Final = 2.0**53
 _EMPTY_LIST: Final = re.compile(rb"\[[ \t\r\n]*+\]")
 _NULL: Final = b"null"
@@ -109,7 +114,7 @@ def _native(rule: BodyRule, top: Top, model: str | None, body: bytes | memoryvie
     judged = Judged(
         model, stream, None, count(options.get("num_predict")), cls=cls, runner=_runner(top, options)
     )
-    return judged, _bounded(top, keep, body)
+    return judged, sorted(_bounded(top, keep, body) + _unplaced(top, options, body))
 
 
 def _bounded(top: Top, keep: KeepAlive, body: bytes | memoryview) -> list[Edit]:
@@ -117,6 +122,15 @@ def _bounded(top: Top, keep: KeepAlive, body: bytes | memoryview) -> list[Edit]:
         return []
     end = (walk(top, body) or {})["keep_alive"][1]
     return [Edit(end - len(top["keep_alive"]), end, keep.instead)]
+
+
+def _unplaced(top: Top, options: Top, body: bytes | memoryview) -> list[Edit]:
+    if PLACING.isdisjoint(options):  # 7
+        return []
+    raw = top["options"]
+    start = (walk(top, body) or {})["options"][1] - len(raw)
+    cuts = cut_spans(walk(options, bytes(raw)) or {}, PLACING)
+    return [Edit(start + first, start + end) for first, end in cuts]
 
 
 def _nothing_to_do(rule: BodyRule, top: Top) -> bool:
@@ -145,7 +159,7 @@ def _options(top: Top) -> Top | Refusal:
 
 def _runner(top: Top, options: Top) -> RunnerAsk:
     # 6. Null is "not set" to Ollama.
-    given = {key for key, raw in options.items() if key not in SAMPLING and not _is(raw, _NULL)}
+    given = {key for key, raw in options.items() if key not in SAMPLING | PLACING and not _is(raw, _NULL)}
     context = _whole(options["num_ctx"]) if "num_ctx" in given else None
     shifts = "shift" in top and not _is(top["shift"], _NULL)
     other = shifts or bool(given - {"num_ctx"}) or ("num_ctx" in given and context is None)

@@ -193,10 +193,27 @@ class TestRunner:
     def test_what_makes_a_model_load_anew(self, path: str, body: dict[str, Any], asks: RunnerAsk):
         assert judged({"model": "m", "prompt": "x", **body}, path).runner == asks
 
-    @pytest.mark.parametrize("option", ["num_batch", "num_gpu", "main_gpu", "use_mmap", "num_thread",
-                                        "draft_num_predict"])  # fmt: skip
+    @pytest.mark.parametrize("option", ["num_batch", "use_mmap", "num_thread", "draft_num_predict"])
     def test_each_option_of_the_runner(self, option: str):
         assert judged({"options": {option: 1}}).runner == RunnerAsk(False, None, True)
+
+    @pytest.mark.parametrize(
+        ("options", "left"),
+        [
+            (b'{"num_gpu":0}', b"{}"),
+            (b'{ "num_gpu" : 0 , "num_ctx" : 5 }', b'{ "num_ctx" : 5 }'),
+            (b'{"num_ctx":5,"main_gpu":1}', b'{"num_ctx":5}'),
+            (b'{"seed":1, "num_gpu":null, "num_ctx":5,"main_gpu":1}', b'{"seed":1, "num_ctx":5}'),
+            (b'{"num_\\u0067pu":0,"num_ctx":5}', b'{"num_ctx":5}'),
+        ],
+    )
+    @pytest.mark.parametrize("path", NATIVE)
+    def test_where_a_model_goes_is_the_owners(self, path: str, options: bytes, left: bytes):
+        asked = judged(b'{"model":"m","options":%b,"keep_alive":-1,"prompt":"x"}' % options, path)
+        assert asked.forward == b'{"model":"m","options":%b,"keep_alive":1800,"prompt":"x"}' % left
+        assert asked.runner == RunnerAsk(False, 5 if b"num_ctx" in left else None)
+        asked = judged(b'{"keep_alive":"24h","model":"m", "options" : %b}' % options, path)
+        assert asked.forward == b'{"keep_alive":1800,"model":"m", "options" : %b}' % left
 
     def test_under_v1_there_are_none(self):
         assert judged({"model": "m", "options": {"num_ctx": 1}, "shift": True}, V1).runner == RunnerAsk(True)
