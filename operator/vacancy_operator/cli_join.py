@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import argparse
 
     from vacancy_operator.access import Access
+    from vacancy_operator.metrics import Metrics
 
 EXIT_OK, EXIT_RUNTIME, EXIT_INPUT = 0, 1, 2
 
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from vacancy_operator.access import Access, AccessError  # noqa: PLC0415 - only here is one needed
         from vacancy_operator.api import ApiError  # noqa: PLC0415
+        from vacancy_operator.metrics import Metrics  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         print(f"vacancy join needs the package {missing.name}: install vacancy[operator]", file=sys.stderr)
         return EXIT_RUNTIME
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         access = Access.find(args.kubeconfig)
-        files = asyncio.run(_files(access, args.namespace or access.namespace(), args.host))
+        files = asyncio.run(_files(access, Metrics(), args.namespace or access.namespace(), args.host))
     except (AccessError, JoinError) as error:
         print(f"vacancy join: {error}", file=sys.stderr)
         return EXIT_INPUT
@@ -57,13 +59,12 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-async def _files(access: Access, namespace: str, host: str) -> dict[str, str]:
+async def _files(access: Access, metrics: Metrics, namespace: str, host: str) -> dict[str, str]:
     from vacancy_operator.api import Api  # noqa: PLC0415
     from vacancy_operator.core.kinds import Names  # noqa: PLC0415
     from vacancy_operator.join import files_of  # noqa: PLC0415
-    from vacancy_operator.metrics import Metrics  # noqa: PLC0415
 
-    api = Api(access, namespace, Metrics())
+    api = Api(access, namespace, metrics)
     try:
         return files_of(await api.get(Names.of(host).join), host)
     finally:
