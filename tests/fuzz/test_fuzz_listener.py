@@ -45,4 +45,4 @@ def test_only_listed_codes_and_nothing_unjudged_reaches_the_upstream(tmp_path: P
     # The fuzz is worth its name: much is refused, for every kind of reason, and much is let through.
     assert found.statuses[200, "reached"] > NUMBER // 10
     assert len(found.statuses) >= 8, found.statuses
-    assert rig.lending.host.ledger.counts().get("up") is not None
+    assert rig.lending.host.counters_of("up").admitted
