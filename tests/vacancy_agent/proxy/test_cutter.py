@@ -8,8 +8,9 @@ from standins import agreement
 from standins.http_text import LAST, STREAM_HEAD, WORD, answer, request
 from standins.lending_rig import BORROW, one_upstream
 from vacancy_agent.core.board import Pressure, PressureView
-from vacancy_agent.core.facts import Evidence, Seconds
+from vacancy_agent.core.facts import Evidence, Seconds, WallTime
 from vacancy_agent.core.job import JobId
+from vacancy_agent.core.lending import LocalPause
 from vacancy_agent.core.settings import OnOwnerReturn, OwnerScope
 from vacancy_agent.proxy.counters import Outcome
 from vacancy_agent.proxy.cutter import HINTS, Cutter
@@ -61,6 +62,16 @@ def test_a_load_that_could_not_be_read_is_told_with_its_length(
     rig.host.board.set_pressure("ram", Pressure.UNKNOWN, PressureView("unknown", unknown_for=gone))
     Cutter(rig.host).cut(number, Reason.RESOURCE_PRESSURED)
     assert answer(client.got()).error["detail"] == detail
+
+
+def test_a_pause_is_told_with_its_end(rig: LendingRig) -> None:
+    client, number = job(rig)
+    rig.host.board.set_local_pause(LocalPause(WallTime(rig.clock.wall() + 60)))
+    Cutter(rig.host).cut(number, Reason.LENDING_DISABLED)
+    got = answer(client.got())
+    assert (got.headers["retry-after"], got.error["detail"]["by"]) == ("60", "local")
+    assert got.error["detail"]["cause"] == "taken_back"
+    assert "paused on this host" in got.error["message"]
 
 
 def test_and_its_connection_goes_on(rig: LendingRig) -> None:
