@@ -34,7 +34,7 @@ def files_of(secret: Object | None, host: str) -> dict[str, str]:
     if secret is None:
         raise JoinError(
             f"there is no Secret lh-{host}-join: is there a LendingHost {host} with spec.external in this "
-            "namespace, and does an operator run?"
+            "namespace (--namespace names another), and does an operator run?"
         )
     found = {name: decoded(secret, name) for name in FILES}
     lacking = [name for name in FILES if found[name] is None]
