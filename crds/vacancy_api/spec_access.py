@@ -41,7 +41,7 @@ class AccessSpec(Contract):
     )
     api_port: Port = Field(
         default=8470,
-        description="Port of status, metrics, administration and the owner's page; 1 to 65535. Default 8470.",
+        description="Port of status, metrics and administration; 1 to 65535. Default 8470.",
     )
     trust_loopback: bool = Field(
         default=False,
