@@ -25,6 +25,8 @@ HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrad
 OURS = {"x-vacancy-borrower", "authorization", "x-api-key"}
 WORK = {"json", "form", "graph", "upload", "work_socket"}
 MAX_KEEP_ALIVE = 1800
+PLACING = {"num_gpu", "main_gpu"}
+"""Options of Ollama that go: where a model is put is not for a borrower to say."""
 _CLOUD = re.compile(r"(:\s*cloud|-cloud)\s*\Z", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -228,10 +230,12 @@ def _ollama(document: dict[str, Any], seen: Reached) -> Iterator[str]:
             yield f"the model is {model!r}, and judged was {judged!r}"
         if not isinstance(model, str) and judged is not None:
             yield f"the model is {model!r}, and judged was {judged!r}"
-    if (
-        seen.target not in {"/api/generate", "/api/chat", "/api/embed", "/api/embeddings"}
-        or "keep_alive" not in document
-    ):
+    if seen.target not in {"/api/generate", "/api/chat", "/api/embed", "/api/embeddings"}:
+        return
+    options = document.get("options")
+    if isinstance(options, dict) and not PLACING.isdisjoint(options):
+        yield "it says where its model goes"
+    if "keep_alive" not in document:
         return
     keep = document["keep_alive"]
     if isinstance(keep, (int, float)) and not 0 <= keep <= MAX_KEEP_ALIVE:
@@ -257,6 +261,14 @@ def _unchanged(seen: Reached, kind: str, body: bytes) -> Iterator[str]:
         yield f"what was sent is no plain object: {body[:200]!r}"
         return
     may_go = {"priority"} | ({"number", "front", "prompt_id"} if kind == "graph" else set())
-    kept = {key: value for key, value in sent.items() if key not in may_go | {"keep_alive"}}
-    if repr(kept) != repr({key: got[key] for key in got if key not in may_go | {"keep_alive"}}):
+    if _rest(sent, may_go) != _rest(got, may_go):
         yield "a field was changed that should pass"
+
+
+def _rest(document: dict[str, Any], may_go: set[str]) -> str:
+    """All that must pass."""
+    kept = {key: value for key, value in document.items() if key not in may_go | {"keep_alive"}}
+    options = kept.get("options")
+    if isinstance(options, dict):
+        kept["options"] = {key: value for key, value in options.items() if key not in PLACING}
+    return repr(kept)
