@@ -230,8 +230,12 @@ def _ollama(document: dict[str, Any], seen: Reached) -> Iterator[str]:
             yield f"the model is {model!r}, and judged was {judged!r}"
         if not isinstance(model, str) and judged is not None:
             yield f"the model is {model!r}, and judged was {judged!r}"
-    if seen.target not in {"/api/generate", "/api/chat", "/api/embed", "/api/embeddings"}:
-        return
+    if seen.target in {"/api/generate", "/api/chat", "/api/embed", "/api/embeddings"}:
+        yield from _native(document, seen)
+
+
+def _native(document: dict[str, Any], seen: Reached) -> Iterator[str]:
+    """What there is on Ollama's own routes alone."""
     options = document.get("options")
     if isinstance(options, dict) and not PLACING.isdisjoint(options):
         yield "it says where its model goes"
