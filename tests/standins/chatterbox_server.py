@@ -4,8 +4,6 @@
 body, `/audio/speech/long` answers with a job that goes on. `--kind devnen` (Chatterbox-TTS-Server 68213e75):
 while it speaks, it answers nothing on any route, and it never notices a client that left. Both speak for the
 request's `seconds`, and go on speaking for a client that left.
-
-    python tests/standins/chatterbox_server.py --kind devnen --port 0     # prints `listening on PORT`
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import subprocess
-import sys
 import time
-import urllib.request
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
+
+from standins.program import StandinProgram, serve_app
 
 SOUND = b"RIFF" + bytes(1000)
 KINDS = ("travisvn", "devnen")
@@ -85,27 +82,15 @@ class Chatterbox:
         app.router.add_get("/voices", self.voices)
 
 
-class ChatterboxStandin:
+class ChatterboxStandin(StandinProgram):
     """The program as a test starts it: `with ChatterboxStandin("devnen") as server:`."""
 
     def __init__(self, kind: str) -> None:
-        command = [sys.executable, __file__, "--port", "0", "--kind", kind]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline().split()[-1])
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        super().__init__("standins.chatterbox_server", "--kind", kind)
 
     def report(self) -> dict[str, Any]:
         """What came, and whether it speaks."""
-        with urllib.request.urlopen(self.url + "/_standin/seen", timeout=30) as answer:  # noqa: S310
-            found: dict[str, Any] = json.load(answer)
+        found: dict[str, Any] = self.ask("GET", "/_standin/seen")
         return found
 
     def seen(self, path: str) -> int:
@@ -117,11 +102,7 @@ async def _main(port: int, kind: str) -> None:
     server = Chatterbox(kind)
     app = web.Application(middlewares=[server.note], client_max_size=100 << 20)
     server.routes(app)
-    runner = web.AppRunner(app, handler_cancellation=False)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    print(f"listening on {runner.addresses[0][1]}", flush=True)  # noqa: T201 - the parent reads it
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await serve_app(app, port)
 
 
 if __name__ == "__main__":

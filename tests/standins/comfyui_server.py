@@ -16,8 +16,6 @@ of its nodes' inputs `seconds`. It shows, as seen on the real ones:
 Put to `/_standin/behaviour`: `enqueue_s` (before a prompt is in the queue), `reply_s` (from then to the
 answer), `race_s`, `free`, `device` (`cuda`), `torch` (bytes its allocator holds), `hang` (paths that never
 answer). `GET /_standin/seen` lists what came and what ended how.
-
-    python tests/standins/comfyui_server.py --port 0 --release 0.28.1     # prints `listening on PORT`
 """
 
 from __future__ import annotations
@@ -26,17 +24,14 @@ import argparse
 import asyncio
 import heapq
 import json
-import sys
 import uuid
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from standins.comfyui_recorded import NEW, OLD, body, recorded
+from standins.program import serve_app
 
 STEP_S = 0.02
 LEFT = 64 << 20
@@ -308,13 +303,8 @@ async def _main(port: int, release: str) -> None:
     comfy = Comfy(release)
     app = web.Application(middlewares=[comfy.guard], client_max_size=100 << 20)
     comfy.routes(app)
-    runner = web.AppRunner(app, handler_cancellation=False)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    print(f"listening on {runner.addresses[0][1]}", flush=True)  # noqa: T201 - the parent reads it
     worker = asyncio.create_task(comfy.work())
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await serve_app(app, port)
     worker.cancel()
 
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from standins.comfyui_recorded import NEW
-
-PROGRAM = Path(__file__).with_name("comfyui_server.py")
+from standins.program import StandinProgram
 
 
 def graph(seconds: float = 0.0, **inputs: Any) -> dict[str, Any]:
@@ -21,25 +14,10 @@ def graph(seconds: float = 0.0, **inputs: Any) -> dict[str, Any]:
     return {"1": {"class_type": "EmptyImage", "inputs": {"seconds": seconds, **inputs}}}
 
 
-class ComfyStandin:
+class ComfyStandin(StandinProgram):
     def __init__(self, release: str = NEW, port: int = 0) -> None:
-        command = [sys.executable, str(PROGRAM), "--port", str(port), "--release", release]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline().split()[-1])
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.pid = self._process.pid
+        super().__init__("standins.comfyui_server", "--port", str(port), "--release", release)
         self.release = release
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
     def behave(self, **behaviour: Any) -> None:
         self.ask("PUT", "/_standin/behaviour", behaviour)
@@ -74,11 +52,3 @@ class ComfyStandin:
     def _seen_all(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.ask("GET", "/_standin/seen")["seen"]
         return found
-
-    def ask(self, method: str, path: str, document: object = None, **headers: str) -> Any:
-        """A request past the agent; the decoded answer, None for an empty one."""
-        data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-            text = answer.read()
-        return json.loads(text) if text else None

@@ -17,19 +17,17 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import subprocess
-import sys
 import time
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from lab.nvidia_smi_lab import NvidiaSmiLab, device
 from standins.ollama_runners import MIB, Behaviour, Model, Runners, seconds, timestamp
+from standins.program import StandinProgram, serve_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,7 +41,6 @@ MODELS = (
         "wide:latest", "5d416509faf18537c8f38d3733bfa4e01fa25a8a64942bd799cf8ff7ad3e81bf", 2048 * MIB, 1 << 20
     ),
 )
-TESTS = Path(__file__).resolve().parents[1]
 CARD = "GPU-5eb0c0de-0000-4000-8000-00000000a11a"
 CARD_MIB = 24564
 
@@ -273,28 +270,12 @@ def _go_float(number: int) -> str:
     return str(number) if number < 10**6 else f"{float(digits):.10g}e{exponent}"
 
 
-class OllamaStandin:
+class OllamaStandin(StandinProgram):
     """The program as a test starts it: `with OllamaStandin() as server:`."""
 
     def __init__(self, smi: NvidiaSmiLab | None = None) -> None:
         self.smi = smi
-        command = [sys.executable, "-m", __name__, "--port", "0"]
-        if smi is not None:
-            command += ["--smi", str(smi.folder)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (TESTS, TESTS.parent / "hack")))}
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        )
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline().split()[-1])
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.pid = self._process.pid
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+        super().__init__("standins.ollama_server", *(() if smi is None else ("--smi", str(smi.folder))))
 
     def stop(self) -> None:
         """End it, with what it started."""
@@ -302,10 +283,7 @@ class OllamaStandin:
         self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        super().stop()
 
     def behave(self, **behaviour: object) -> None:
         """Be as new, but for these fields of `Behaviour`."""
@@ -313,31 +291,18 @@ class OllamaStandin:
 
     def report(self) -> dict[str, Any]:
         """`loaded` (rows of /api/ps), `loads` so far, `working` now, `vram_mib`, `asked` (path, at, body)."""
-        return self.ask("GET", "/_standin/report")
+        found: dict[str, Any] = self.ask("GET", "/_standin/report")
+        return found
 
     def let_go(self) -> None:
         """Whatever is loaded is gone, as after an unload that took its time."""
         self.ask("DELETE", "/_standin/loaded")
 
-    def ask(self, method: str, path: str, document: object = None) -> dict[str, Any]:
-        """One request, past the agent; the decoded answer."""
-        data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method)  # noqa: S310 - our own address
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-            found: dict[str, Any] = json.load(answer)
-            return found
-
 
 async def _main(port: int, smi: Path | None) -> None:
     server = Server(smi)
-    runner = web.AppRunner(server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    print(f"listening on {runner.addresses[0][1]}", flush=True)  # noqa: T201 - the parent reads it
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await serve_app(server.app(), port, cancels=True)
     server.runners.stop_burning()
-    await runner.cleanup()
 
 
 if __name__ == "__main__":

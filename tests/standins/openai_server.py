@@ -19,8 +19,6 @@ to `/_standin/behaviour`. Fields, all optional:
 
 `GET /_standin/seen` lists what came: method, target, headers, body (at most 4 KiB), sizes, and on the clock
 CLOCK_MONOTONIC when it began, when it ended, how (`done`, `client gone`, `cut`), and the connection's number.
-
-    python tests/standins/openai_server.py --port 0        # prints `listening on PORT`
 """
 
 from __future__ import annotations
@@ -29,12 +27,11 @@ import argparse
 import asyncio
 import contextlib
 import json
-import subprocess
-import sys
 import time
-import urllib.request
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any
+
+from standins.program import StandinProgram, listening_on
 
 MODEL = "standin-model"
 BODY_KEPT = 4096
@@ -330,37 +327,23 @@ def metrics_text(running: int) -> str:
     )
 
 
-class OpenAiStandin:
+class OpenAiStandin(StandinProgram):
     """The program as a test starts it: `with OpenAiStandin() as server:`."""
 
     def __init__(self, port: int = 0) -> None:
-        command = [sys.executable, __file__, "--port", str(port)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline().split()[-1])
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.pid = self._process.pid
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        super().__init__("standins.openai_server", "--port", str(port))
 
     def behave(self, **behaviour: object) -> None:
         """What requests from now on get, unless they say otherwise themselves."""
-        self._ask("PUT", "/_standin/behaviour", behaviour)
+        self.ask("PUT", "/_standin/behaviour", behaviour)
 
     def show_metrics(self, *, shown: bool) -> None:
-        self._ask("PUT", "/_standin/metrics", shown)
+        self.ask("PUT", "/_standin/metrics", shown)
 
     def report(self) -> dict[str, Any]:
         """`seen`, and the counts `connections` (so far), `open` and `running` (now)."""
-        return self._ask("GET", "/_standin/seen")
+        found: dict[str, Any] = self.ask("GET", "/_standin/seen")
+        return found
 
     def seen(self) -> list[dict[str, Any]]:
         """The requests so far."""
@@ -369,18 +352,11 @@ class OpenAiStandin:
 
     def forget(self) -> None:
         """Empty the list of requests."""
-        self._ask("DELETE", "/_standin/seen")
+        self.ask("DELETE", "/_standin/seen")
 
     def let_go(self) -> None:
         """Whatever still counts as running for a client that left has ended now."""
-        self._ask("DELETE", "/_standin/lingering")
-
-    def _ask(self, method: str, path: str, document: object = None) -> dict[str, Any]:
-        data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method)  # noqa: S310 - our own address
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-            found: dict[str, Any] = json.load(answer)
-            return found
+        self.ask("DELETE", "/_standin/lingering")
 
 
 async def _main(port: int) -> None:
@@ -390,8 +366,7 @@ async def _main(port: int) -> None:
         await Connection(state, reader, writer).serve()
 
     server = await asyncio.start_server(accept, "127.0.0.1", port, limit=LIMIT)
-    print(f"listening on {server.sockets[0].getsockname()[1]}", flush=True)  # noqa: T201 - the parent reads it
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await listening_on(server.sockets[0].getsockname()[1])
 
 
 if __name__ == "__main__":
