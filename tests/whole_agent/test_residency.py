@@ -199,6 +199,7 @@ async def test_a_model_that_is_not_wholly_on_the_card_is_refused_until_it_goes(
     async with lender(tmp_path, on_a_card(ollama_standin, default={"minFreeMiB": 100})) as lent:
         await lent.until(lambda up: up["lendable"])
         assert (await generate(lent, "small"))[0] == 200
+        await lent.until(lambda up: up["models"])  # until it was seen, nobody knows where it lies
         status, body = await generate(lent, "small")
         assert (status, body["error"]["code"]) == (503, "upstream_not_on_gpu")
         assert body["error"]["detail"]["model"] == "small:latest"
