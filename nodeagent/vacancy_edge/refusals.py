@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vacancy_api.reasons import Reason
-from vacancy_dialects import RouteClass
+from vacancy_dialects import QueryRule, RouteClass
 from vacancy_edge.refusal import Refusal
 from vacancy_http.faults import ProtocolFault
 
@@ -68,10 +68,11 @@ def unauthorized() -> Refusal:
 
 def management_denied(table: RouteTable, method: str, path: bytes) -> Refusal:
     """403: management, or a read that is not listed; names the reads a borrower has."""
+    bare = any(row.query is QueryRule.MANAGEMENT for row in table.rows)
     return Refusal(
         Reason.MANAGEMENT_DENIED,
-        f"{shown(method)} {shown(path)} is not open to borrowers here. These reads are, without a query: "
-        f"{', '.join(table.reads)}. The owner can open management per upstream with `management: allow`.",
+        f"{shown(method)} {shown(path)} is not open to borrowers here. These reads are"
+        f"{', without a query' if bare else ''}: {', '.join(table.reads)}. The owner can open management per upstream with `management: allow`.",
     )
 
 

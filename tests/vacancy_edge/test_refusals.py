@@ -18,7 +18,12 @@ from vacancy_http.faults import ProtocolFault
         (
             refusals.management_denied(table_for("llamacpp"), "GET", b"/slots"),
             Reason.MANAGEMENT_DENIED,
-            ["GET /slots", "GET /health", "GET /v1/models", "management: allow"],
+            ["GET /slots", "without a query: GET /health", "GET /v1/models", "management: allow"],
+        ),
+        (
+            refusals.management_denied(table_for("comfyui"), "GET", b"/queue"),
+            Reason.MANAGEMENT_DENIED,
+            ["GET /queue", "These reads are: GET /prompt", "GET /view"],
         ),
         (refusals.cloud_model("big:cloud"), Reason.CLOUD_MODEL, ["big:cloud", "local model"]),
         (refusals.request_timeout("the body took 120 s"), Reason.REQUEST_TIMEOUT, ["the body took 120 s"]),
