@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from standins.http_text import answer, head_of, reply, request
+from standins.asking import forwarded
+from standins.http_text import answer, reply, request
 from standins.lending_rig import BORROW, one_upstream
 from vacancy_agent.core.facts import Evidence
 from vacancy_agent.core.settings import Dialect
@@ -53,15 +54,6 @@ def in_pieces(rig: LendingRig, raw: bytes) -> Client:
     for at in range(PIECE, len(raw), PIECE):
         client.send(raw[at : at + PIECE])
     return client
-
-
-def forwarded(rig: LendingRig, raw: bytes) -> tuple[str, dict[str, str], bytes]:
-    client = rig.port.connect(raw)
-    assert client.got() == b""
-    server = rig.port.link()
-    seen = head_of(server.got())
-    server.send(reply())
-    return seen
 
 
 class TestUnloads:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from standins.http_text import LAST, answer, chunk, head_of, reply, request
+from standins.asking import ask
+from standins.http_text import LAST, answer, chunk, reply, request
 from standins.lending_rig import BORROW, one_upstream
 from vacancy_agent.core.settings import Dialect
 from vacancy_api.reasons import Reason
@@ -21,25 +22,7 @@ if TYPE_CHECKING:
     from standins.http_text import Answer
     from standins.lending_rig import LendingRig
 
-Make = "Callable[..., LendingRig]"
 BODY = {"model": "m", "messages": []}
-
-
-def ask(rig: LendingRig, raw: bytes) -> Answer | None:
-    """The proxy's own answer; None: it went to the upstream."""
-    got = rig.port.connect(raw).got()
-    return answer(got) if got else None
-
-
-def forwarded(rig: LendingRig, raw: bytes) -> tuple[str, dict[str, str], bytes]:
-    """What the upstream gets of it."""
-    client = rig.port.connect(raw)
-    refused = client.got()
-    assert refused == b"", refused
-    server = rig.port.link()
-    seen = head_of(server.got())
-    server.send(reply())
-    return seen
 
 
 class TestRefusals:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
+from standins.asking import ask, forwarded
 from standins.http_engine import FakeTransport
-from standins.http_text import CHAT, answer, head_of, reply, request
+from standins.http_text import CHAT, head_of, request
 from standins.lending_rig import BORROW, BOTH, READ, RELAY, one_upstream
 from vacancy_agent.core.facts import Evidence
 from vacancy_agent.core.settings import AccessSettings
@@ -14,28 +15,9 @@ from vacancy_agent.core.settings import AccessSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from standins.http_text import Answer
     from standins.lending_rig import LendingRig
 
-Make = "Callable[..., LendingRig]"
 BODY = {"model": "m", "messages": []}
-
-
-def ask(rig: LendingRig, raw: bytes) -> Answer | None:
-    """The proxy's own answer; None: it went to the upstream."""
-    got = rig.port.connect(raw).got()
-    return answer(got) if got else None
-
-
-def forwarded(rig: LendingRig, raw: bytes) -> tuple[str, dict[str, str], bytes]:
-    """What the upstream gets of it."""
-    client = rig.port.connect(raw)
-    refused = client.got()
-    assert refused == b"", refused
-    server = rig.port.link()
-    seen = head_of(server.got())
-    server.send(reply())
-    return seen
 
 
 class TestTokens:
