@@ -72,7 +72,8 @@ def management_denied(table: RouteTable, method: str, path: bytes) -> Refusal:
     return Refusal(
         Reason.MANAGEMENT_DENIED,
         f"{shown(method)} {shown(path)} is not open to borrowers here. These reads are"
-        f"{', without a query' if bare else ''}: {', '.join(table.reads)}. The owner can open management per upstream with `management: allow`.",
+        f"{', without a query' if bare else ''}: {', '.join(table.reads)}. The owner can open management "
+        "per upstream with `management: allow`.",
     )
 
 
