@@ -132,7 +132,7 @@ class ServerClient:
         except TimeoutError as error:
             raise NoAnswerError(f"no answer to {method} {path} within {seconds:g} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise AskError(f"{method} {path}: {error or type(error).__name__}") from error
+            raise AskError(f"{method} {path}: {_words(error)}") from error
 
     async def read(self, path: str, take: Callable[[bytes], bool], *, most: int) -> int:
         """GET a path and hand its body over as it comes; the status. Only the body of a 200 is read.
@@ -155,7 +155,14 @@ class ServerClient:
         except TimeoutError as error:
             raise NoAnswerError(f"no answer to GET {path} within {DEADLINE_S:g} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise AskError(f"GET {path}: {error or type(error).__name__}") from error
+            raise AskError(f"GET {path}: {_words(error)}") from error
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, for people: a refused connection is the usual case, and aiohttp's words hide it."""
+    if isinstance(getattr(error, "os_error", error), ConnectionRefusedError):
+        return "connection refused: is it running?"
+    return str(error) or type(error).__name__
 
 
 async def _hand_over(response: aiohttp.ClientResponse, take: Callable[[bytes], bool], most: int) -> None:

@@ -101,7 +101,7 @@ async def test_nobody_there_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     async with open_session() as session:
-        with pytest.raises(AskError, match="GET /x"):
+        with pytest.raises(AskError, match=r"^GET /x: connection refused: is it running\?$"):
             await ServerClient(session, Target("http", "127.0.0.1", port)).get("/x")
 
 
