@@ -14,6 +14,7 @@ a task of its own, after which the decision is made anew.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vacancy_agent.proxy import short, tunnel, work
@@ -116,7 +117,7 @@ class GatedProxy:
             return  # the short way
         x.context = request = Request(x, plan)
         if body is not None:
-            work.body(self, x, request, body)
+            self._judge(x, request)
             return
         if plan.is_work:
             large = x.content_length > work.EARLY_BODY or x.head.chunked
@@ -129,7 +130,7 @@ class GatedProxy:
         request: Request = x.context
         plan = request.plan
         if plan.is_judged:
-            work.body(self, x, request, x.small)
+            self._judge(x, request)
         else:
             self._pass(x, plan, x.body if x.has_body else None)
 
@@ -168,6 +169,17 @@ class GatedProxy:
         """Answer with a refusal, and count it."""
         self.counters.refused[refusal.reason] += 1
         x.respond(refusal_reply(refusal))
+
+    def _judge(self, x: Exchange, request: Request) -> None:
+        """Have the body judged, a large one when its turn comes."""
+        if x.small is not None and len(x.small) <= work.EARLY_BODY:
+            work.body(self, x, request, x.small)
+        else:
+            self.host.in_turn(partial(self._judge_large, x, request))
+
+    def _judge_large(self, x: Exchange, request: Request) -> None:
+        if x.alive:
+            work.body(self, x, request, x.small)
 
     def judged_no_work(self, x: Exchange, plan: Plan, judged: Judged) -> None:
         """A body was read, and asks for no work: a read, or management that is written as work."""

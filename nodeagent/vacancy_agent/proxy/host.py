@@ -68,6 +68,10 @@ def _nobody() -> None:
     """Nobody is told."""
 
 
+def _at_once(call: Callable[[], None]) -> None:
+    call()
+
+
 @dataclass(slots=True, frozen=True)
 class HeldSlot:
     """Where the journal has a held job."""
@@ -118,6 +122,8 @@ class Host:
     """The jobs whose submission was answered, and whose prompt has not ended yet."""
     track: Callable[[], None] = _nobody
     """Told that a job is tracked: somebody has to look for its end."""
+    in_turn: Callable[[Callable[[], None]], None] = _at_once
+    """Judges a large body when its turn comes (`turns`)."""
     prompt_ids: PromptIds = field(default_factory=PromptIds)
     own_ids: OwnIds = field(default_factory=OwnIds)
     client_ids: ClientIds = field(default_factory=ClientIds)

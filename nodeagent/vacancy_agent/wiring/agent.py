@@ -26,6 +26,7 @@ from vacancy_agent.core.reclaim import Reclaims
 from vacancy_agent.core.rfc3339 import rfc3339
 from vacancy_agent.proxy.cutter import Cutter
 from vacancy_agent.proxy.host import Host
+from vacancy_agent.proxy.turns import Turns
 from vacancy_agent.reclaim.runner import ReclaimRunner
 from vacancy_agent.reclaim.unloads import Unloads
 from vacancy_agent.store.boot import boot_id
@@ -99,6 +100,7 @@ class Agent:
             reclaiming=self,
             held=lambda: self.holds.keeper.nudge(),
             track=lambda: self.tracks.nudge(),
+            in_turn=Turns(asyncio.get_running_loop().call_soon).take,
             helper=BodyHelper(asyncio.get_running_loop()),
             processes=processes,
         )
