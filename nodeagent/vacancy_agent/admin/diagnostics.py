@@ -57,7 +57,7 @@ def _about(agent: Running) -> dict[str, Any]:
         "version": agent.version,
         "python": sys.version,
         "platform": platform.platform(),
-        "ready": agent.ready(),
+        "missing": agent.ready(),
     }
 
 
