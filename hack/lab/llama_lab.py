@@ -15,13 +15,7 @@ import importlib.util
 import json
 import os
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
-import time
-import urllib.error
-import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +25,10 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from lab.server_part import ServerPart
 from lab.tiny_gguf import SLOW, TINY, ensure_model
 
 MODELS = {"tiny": TINY, "slow": SLOW}
-START_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 10.0
 
 
 def missing() -> str | None:
@@ -65,105 +58,38 @@ class LabOptions:
     """0: a free one. A fixed port serves for restarts at the same address."""
 
 
-class LlamaLab:
-    """One running server. `url` has no trailing slash; `log` is the path of what the server printed."""
+class LlamaLab(ServerPart):
+    """One running server."""
+
+    title, health = "llama-server", "/health"
 
     def __init__(self, options: LabOptions) -> None:
         self.options = options
-        self.port = options.port or _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
         self.alias = options.alias
-        self._folder = tempfile.TemporaryDirectory(prefix="llama-lab-")
-        self.log = Path(self._folder.name) / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(options.port)
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "not started"
-        return self._process.pid
-
-    def start(self) -> None:
-        """Start the server and wait until it answers its health check.
-
-        Raises:
-            RuntimeError: it ended or did not become healthy in time; the message holds its log's end.
-        """
+    def command(self) -> list[str]:
         model = ensure_model(MODELS[self.options.model])
         command = [sys.executable, __file__, "serve", "--port", str(self.port), "--model-path", str(model)]
-        command += ["--options", json.dumps(asdict(self.options))]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
-            )
-        self._wait_healthy()
+        return [*command, "--options", json.dumps(asdict(self.options))]
 
-    def stop(self) -> None:
-        """End the server; its file of logs goes too."""
-        self.kill(signal.SIGTERM)
-        self._folder.cleanup()
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """End the process by that signal and wait for it; the address can be served again afterwards."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(number)
-        try:
-            process.wait(STOP_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
-
-    def restart(self) -> None:
-        """Replace the process by a new one at the same address."""
-        self.kill()
-        self.start()
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.options.api_key}"} if self.options.api_key else {}
 
     def get(self, path: str) -> Any:
         """Decoded JSON of a GET."""
-        request = urllib.request.Request(self.url + path, headers=self._headers())
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
+        return self.ask("GET", path)
 
     def busy(self) -> int:
         """Slots that are processing right now. Each call delays how soon it notices a client that left."""
         return sum(slot["is_processing"] for slot in self.get("/slots"))
 
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.options.api_key}"} if self.options.api_key else {}
-
-    def _wait_healthy(self) -> None:
-        deadline = time.monotonic() + START_DEADLINE_S
-        while time.monotonic() < deadline:
-            if self._process is None or self._process.poll() is not None:
-                break
-            with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                urllib.request.urlopen(self.url + "/health", timeout=2).close()
-                return
-            time.sleep(0.02)
-        tail = self.log.read_text(errors="replace")[-2000:]
-        self.kill()
-        raise RuntimeError(f"llama-server did not become healthy at {self.url}:\n{tail}")
-
 
 @contextlib.contextmanager
 def llama_server(options: LabOptions | None = None) -> Iterator[LlamaLab]:
     """A running server for the length of the block."""
-    lab = LlamaLab(options or LabOptions())
-    try:
-        lab.start()
+    with LlamaLab(options or LabOptions()) as lab:
         yield lab
-    finally:
-        lab.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _serve(port: int, model: str, options: LabOptions) -> None:

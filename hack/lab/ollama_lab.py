@@ -10,17 +10,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +25,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from lab.server_part import START_DEADLINE_S, ServerPart
 from lab.tiny_gguf import SLOW, TINY, cache_dir, ensure_model
 from ollamas.places import find, folder
 
@@ -38,8 +34,6 @@ MODELFILES = {
     "small": (SLOW, ""),
     "wide": (TINY, "PARAMETER num_ctx 8192\n"),
 }
-START_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 10.0
 
 
 def missing() -> str | None:
@@ -58,74 +52,22 @@ class OllamaOptions:
     """0: a free one."""
 
 
-class OllamaLab:
-    """One running server. `url` has no trailing slash; `log` is the path of what the server printed."""
+class OllamaLab(ServerPart):
+    """One running server."""
+
+    title, health = "ollama", "/api/version"
 
     def __init__(self, options: OllamaOptions | None = None, store: Path | None = None) -> None:
         self.options = options or OllamaOptions()
-        self.port = self.options.port or _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._folder = tempfile.TemporaryDirectory(prefix="ollama-lab-")
-        self.log = Path(self._folder.name) / "server.log"
+        super().__init__(self.options.port)
         self._store = store
-        self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "not started"
-        return self._process.pid
-
-    def start(self) -> None:
-        """Start the server and wait until it answers.
-
-        Raises:
-            RuntimeError: it ended or did not answer in time; the message holds its log's end.
-        """
+    def command(self) -> list[str]:
         program = find()
         assert program is not None, missing()
-        command = [str(program), "serve"]
-        if shutil.which("setpriv"):  # ends with the process that started it, also where that is killed
-            command = ["setpriv", "--pdeathsig", "KILL", *command]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=self._environment(),
-            )
-        self._wait_answering()
-
-    def stop(self) -> None:
-        """End the server with its runners; its log goes too."""
-        self.kill(signal.SIGTERM)
-        self._folder.cleanup()
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """End the server by that signal, and its runners with it; the address can be served again."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_DEADLINE_S)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def restart(self) -> None:
-        """Replace the process by a new one at the same address."""
-        self.kill()
-        self.start()
-
-    def ask(self, method: str, path: str, document: object = None, within: float = 60.0) -> Any:
-        """One request, past the agent; the decoded answer."""
-        data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method)
-        with urllib.request.urlopen(request, timeout=within) as answer:
-            return json.load(answer)
+        # With setpriv it ends with the process that started it, also where that is killed.
+        parent = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        return [*parent, str(program), "serve"]
 
     def loaded(self) -> dict[str, Any]:
         """The rows of /api/ps by name."""
@@ -139,7 +81,7 @@ class OllamaLab:
         while self.loaded() and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {
             "PATH": os.environ.get("PATH", ""),
             "HOME": self._folder.name,
@@ -150,29 +92,12 @@ class OllamaLab:
             "OLLAMA_NUM_PARALLEL": str(self.options.parallel),
         }
 
-    def _wait_answering(self) -> None:
-        deadline = time.monotonic() + START_DEADLINE_S
-        while time.monotonic() < deadline:
-            if self._process is None or self._process.poll() is not None:
-                break
-            with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
-                self.ask("GET", "/api/version", within=2.0)
-                return
-            time.sleep(0.05)
-        tail = self.log.read_text(errors="replace")[-2000:]
-        self.kill()
-        raise RuntimeError(f"Ollama did not answer at {self.url}:\n{tail}")
-
 
 @contextlib.contextmanager
 def ollama_server(parallel: int = 1, keep_alive: str = "5m", port: int = 0) -> Iterator[OllamaLab]:
     """A running server for the length of the block."""
-    lab = OllamaLab(OllamaOptions(parallel, keep_alive, port))
-    try:
-        lab.start()
+    with OllamaLab(OllamaOptions(parallel, keep_alive, port)) as lab:
         yield lab
-    finally:
-        lab.stop()
 
 
 def ensure_store() -> Path:
@@ -192,26 +117,15 @@ def ensure_store() -> Path:
 def _fill(store: Path, weights: dict[str, tuple[Path, str]]) -> None:
     program = find()
     assert program is not None
-    lab = OllamaLab(store=store)
-    try:
-        lab.start()
+    with OllamaLab(store=store) as lab:
         for name, (path, rest) in weights.items():
             modelfile = store / "Modelfile"
             modelfile.write_text(f"FROM {path}\n{rest}")
             subprocess.run(
                 [str(program), "create", name, "-f", str(modelfile)],
-                env=lab._environment(),  # noqa: SLF001 - of this module
+                env=lab.environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=True,
             )
             modelfile.unlink()
-    finally:
-        lab.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
