@@ -313,6 +313,19 @@ class TestGate:
         told = [facts["reason"] for facts in rig.told_of("refuses")]
         assert told == ["resource_disabled", "resource_busy", "resource_busy"]
 
+    @pytest.mark.parametrize("leaves", [False, True])
+    def test_a_large_body_is_judged_when_its_turn_comes(self, rig: LendingRig, leaves: bool) -> None:
+        waiting: list[Callable[[], None]] = []
+        rig.host.in_turn = waiting.append
+        client = rig.port.connect(request(body={"model": "m", "pad": "x" * EARLY_BODY}, token=BORROW))
+        assert not rig.host.requests
+        if leaves:
+            client.hang_up()
+        (judge,) = waiting
+        judge()
+        assert len(rig.host.requests) == (not leaves)
+        assert bool(rig.port.budget.used) == (not leaves)
+
     @pytest.mark.parametrize("chunked", [False, True])
     def test_a_large_body_is_refused_before_it_is_read(self, rig: LendingRig, chunked: bool) -> None:
         rig.presence(Evidence.PRESENT)
