@@ -234,7 +234,11 @@ def _first_lines(document: Document) -> list[str]:
 
 def _resource_sentences(resources: Iterable[Document]) -> list[str]:
     """Why a resource is not known, or not lent."""
-    return [f"{one['name']}: {one['state']} ({one['reason']})." for one in resources if one.get("reason")]
+    return [
+        f"{one['name']}: {'not lent' if one['state'] == 'ready' else one['state']} ({one['reason']})."
+        for one in resources
+        if one.get("reason")
+    ]
 
 
 def _lending_line(state: Document) -> str:
@@ -255,7 +259,9 @@ def _condition_lines(conditions: Iterable[Document]) -> list[str]:
 
 def _resource_row(resource: Document) -> tuple[str, ...]:
     name = resource["name"] + ("" if resource["enabled"] else " (off)")
-    state = resource["state"] + (f": {resource['reason']}" if resource.get("reason") else "")
+    state = resource["state"]
+    if resource.get("reason"):
+        state = f"{'not lent' if state == 'ready' else state}: {resource['reason']}"
     return (
         name,
         resource["type"],

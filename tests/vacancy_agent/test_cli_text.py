@@ -179,6 +179,10 @@ def test_a_switch_that_is_off_is_not_called_a_pause():
 
 def test_why_names_a_resource_that_is_not_known():
     assert "cpu: unknown (first reading)." in cli_text.why(STATUS)
+    full = copy.deepcopy(STATUS)
+    full["agent"]["resources"][0]["reason"] = "too little"
+    assert "ram: not lent (too little)." in cli_text.why(full)
+    assert "not lent: too little" in cli_text.status(full)
 
 
 def test_a_pause_is_confirmed_even_where_something_else_lasts_longer():

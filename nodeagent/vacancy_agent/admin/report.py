@@ -270,7 +270,9 @@ def _not_lent(board: Board, resource: ResourceSettings, now: Instant) -> str | N
     """Why a resource that can be read is not lent, own work aside; without figures, which ever change."""
     bound = board.settings.sampling.stale_after
     if gate.capacity(resource, board.capacity_aside(resource.name, now), now, bound) is not None:
-        return "it is beyond its own limit (capacity)"
+        most = resource.max_utilization
+        kept = f"less is free than its owner keeps: minFreeMiB {resource.min_free}"
+        return kept if most is None else f"it is busier than maxUtilizationPercent {most:g} allows"
     return NOT_LENT_FOR.get(board.pressure[resource.name])
 
 

@@ -364,8 +364,8 @@ def test_a_resource_that_can_be_read_and_is_not_lent_says_why():
     assert why("gpu") is None
     agent.board.set_capacity("gpu", Ready(MemoryCapacity(MiB(700), MiB(1000)), agent.clock.now()))
     agent.board.set_capacity("cpu", Ready(CpuCapacity(Percent(90.0)), agent.clock.now()))
-    assert "its own limit" in why("gpu")
-    assert "its own limit" in why("cpu")
+    assert "minFreeMiB" in why("gpu")
+    assert "maxUtilizationPercent" in why("cpu")
 
 
 def test_a_resource_named_presence_does_not_hide_the_owners_presence():
