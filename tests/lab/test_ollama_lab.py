@@ -24,7 +24,7 @@ def contexts(server: OllamaLab) -> dict[str, int]:
     return {name: row["context_length"] for name, row in server.loaded().items()}
 
 
-def test_its_models_and_their_contexts(ollama: OllamaLab):
+def test_its_models_and_their_contexts(ollama: OllamaLab) -> None:
     assert {row["name"] for row in ollama.ask("GET", "/api/tags")["models"]} == {
         "tiny:latest",
         "small:latest",
@@ -38,7 +38,7 @@ def test_its_models_and_their_contexts(ollama: OllamaLab):
     assert contexts(ollama)["wide:latest"] == 8192
 
 
-def test_a_server_that_is_killed_leaves_no_runner():
+def test_a_server_that_is_killed_leaves_no_runner() -> None:
     require_ollama()
     with ollama_server() as server:
         server.ask("POST", "/api/generate", {**ASK, "model": "tiny", "options": {"num_predict": 2}})

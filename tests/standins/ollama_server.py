@@ -56,8 +56,8 @@ class Server:
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=1 << 26)
-        app.router.add_get("/", lambda _: web.Response(text="Ollama is running"))
-        app.router.add_get("/api/version", lambda _: web.json_response({"version": "0.17.4"}))
+        app.router.add_get("/", self.greet)
+        app.router.add_get("/api/version", self.version)
         app.router.add_get("/api/tags", self.tags)
         app.router.add_get("/v1/models", self.v1_models)
         app.router.add_get("/api/ps", self.ps)
@@ -72,6 +72,12 @@ class Server:
         return app
 
     # Reads
+
+    async def greet(self, _request: web.Request) -> web.Response:
+        return web.Response(text="Ollama is running")
+
+    async def version(self, _request: web.Request) -> web.Response:
+        return web.json_response({"version": "0.17.4"})
 
     async def tags(self, _: web.Request) -> web.Response:
         rows = [
