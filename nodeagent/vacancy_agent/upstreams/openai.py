@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,6 @@ def _values(text: str, name: str) -> Iterator[float]:
             value = float(numbers[0])
         except (ValueError, IndexError) as error:
             raise AskError(f"its metric {name} is no number") from error
-        if value != value or value < 0:  # noqa: PLR0124 - not a number
+        if math.isnan(value) or value < 0:
             raise AskError(f"its metric {name} is {value}")
         yield value

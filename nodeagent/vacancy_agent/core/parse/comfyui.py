@@ -12,7 +12,9 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from vacancy_agent.core.parse.document import json_object
 
 MAX_ID = 256
 """Bytes of an id in the queue; servers of today use UUIDs, older ones took what they were sent."""
@@ -91,7 +93,7 @@ def parse_system_stats(body: bytes) -> SystemStats:
     Raises:
         ComfyAnswerError: it is not what a ComfyUI says.
     """
-    document = _object(body, "/system_stats")
+    document = json_object(body, "/system_stats", ComfyAnswerError)
     system, devices = document.get("system"), document.get("devices")
     if not isinstance(system, dict) or not isinstance(devices, list):
         raise ComfyAnswerError("/system_stats has no system or no devices")
@@ -104,7 +106,7 @@ def parse_remaining(body: bytes) -> int:
     Raises:
         ComfyAnswerError: it is not what a ComfyUI says.
     """
-    info = _object(body, "/prompt").get("exec_info")
+    info = json_object(body, "/prompt", ComfyAnswerError).get("exec_info")
     remaining = info.get("queue_remaining") if isinstance(info, dict) else None
     if not isinstance(remaining, int) or isinstance(remaining, bool) or remaining < 0:
         raise ComfyAnswerError("/prompt tells no queue_remaining")
@@ -130,7 +132,7 @@ def state_of_job(start: bytes) -> PromptState:
 def parse_submitted(body: bytes) -> str | None:
     """The id that a successful answer to POST /prompt gave; None: it cannot be told."""
     try:
-        prompt_id = _object(body, "/prompt").get("prompt_id")
+        prompt_id = json_object(body, "/prompt", ComfyAnswerError).get("prompt_id")
     except ComfyAnswerError:
         return None
     return prompt_id if isinstance(prompt_id, str) and 0 < len(prompt_id) <= MAX_ID else None
@@ -154,13 +156,3 @@ def _bytes(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ComfyAnswerError("/system_stats has a size that is none")
     return value
-
-
-def _object(body: bytes, path: str) -> dict[str, Any]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ComfyAnswerError(f"{path} is no JSON") from error
-    if not isinstance(document, dict):
-        raise ComfyAnswerError(f"{path} is no object")
-    return document

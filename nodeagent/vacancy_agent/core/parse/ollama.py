@@ -8,13 +8,13 @@ which earns no credit. Rejected: taking such a time as now, or as far away.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vacancy_agent.core.facts import WallTime
+from vacancy_agent.core.parse.document import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ def parse_ps(body: bytes) -> tuple[Resident, ...]:
     Raises:
         OllamaAnswerError: it is not such an answer, as a whole or in one row.
     """
-    rows = _object(body, "/api/ps").get("models")
+    rows = json_object(body, "/api/ps", OllamaAnswerError).get("models")
     if rows is None:  # a nil slice of Go: nothing is loaded
         return ()
     if not isinstance(rows, list):
@@ -76,7 +76,7 @@ def parse_show(body: bytes) -> Shown:
     Raises:
         OllamaAnswerError: it is not such an answer, or the number cannot be read.
     """
-    parameters = _object(body, "/api/show").get("parameters", "")
+    parameters = json_object(body, "/api/show", OllamaAnswerError).get("parameters", "")
     if not isinstance(parameters, str):
         raise OllamaAnswerError("/api/show: parameters is no text")
     said = set(_num_ctx(parameters.splitlines()))
@@ -97,16 +97,6 @@ def parse_time(text: object) -> WallTime | None:
         return None
     offset = 0 if sign is None else int(f"{sign}1") * (int(hours) * 3600 + int(minutes) * 60)
     return WallTime(whole.timestamp() + float(f"0.{fraction or 0}") - offset)
-
-
-def _object(body: bytes, path: str) -> dict[str, Any]:
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise OllamaAnswerError(f"{path}: no JSON") from error
-    if not isinstance(answer, dict):
-        raise OllamaAnswerError(f"{path}: no object")
-    return answer
 
 
 def _resident(row: object) -> Resident:
