@@ -37,6 +37,11 @@ async def accept(peer: UpstreamPeer) -> None:
     peer.write(agreed())
 
 
+async def accept_for_long(peer: UpstreamPeer) -> None:
+    await accept(peer)
+    assert await peer.closed(10)
+
+
 async def head(reader: asyncio.StreamReader) -> bytes:
     return await reader.readuntil(b"\r\n\r\n")
 
@@ -160,12 +165,8 @@ async def test_who_does_not_read_is_not_read_for_and_memory_stays_flat() -> None
 
 @on_each_loop
 async def test_a_closing_listener_cuts_the_tunnel_after_its_grace() -> None:
-    async def script(peer: UpstreamPeer) -> None:
-        await accept(peer)
-        assert await peer.closed(10)
-
     async with (
-        ScriptedUpstream(script) as server,
+        ScriptedUpstream(accept_for_long) as server,
         running(Upstream("127.0.0.1", server.port)) as (listener, app),
     ):
         tunnels(app)
@@ -181,13 +182,9 @@ async def test_a_closing_listener_cuts_the_tunnel_after_its_grace() -> None:
 
 @on_each_loop
 async def test_a_silent_tunnel_ends() -> None:
-    async def script(peer: UpstreamPeer) -> None:
-        await accept(peer)
-        assert await peer.closed(10)
-
     limits = ListenerLimits(tunnel_idle_s=0.5)
     async with (
-        ScriptedUpstream(script) as server,
+        ScriptedUpstream(accept_for_long) as server,
         running(Upstream("127.0.0.1", server.port), limits) as (listener, app),
     ):
         tunnels(app)
