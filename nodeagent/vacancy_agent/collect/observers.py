@@ -67,16 +67,16 @@ class Observers:
         enabled = {name: res for name, res in settings.resources.items() if res.enabled}
         host = {name: res.type for name, res in enabled.items() if res.type in _HOST_TYPES}
         self._host = HostLoop(host, self._host_probe, sink, interval)
+        devices = {name: res for name, res in enabled.items() if name not in host}
         self._devices = {
             name: DeviceLoop(name, self._probe(res), sink, clock, self._freshness, interval)
-            for name, res in enabled.items()
-            if name not in host
+            for name, res in devices.items()
         }
         every = settings.sampling.pressure_interval
         self._loads = {
             name: LoadLoop(name, self._load_probe(res), sink, clock, self._freshness, every)
-            for name, res in enabled.items()
-            if name not in host and res.pressure.mode is not PressureMode.OFF
+            for name, res in devices.items()
+            if res.pressure.mode is not PressureMode.OFF
         }
         self._presence = PresenceLoop(
             source,

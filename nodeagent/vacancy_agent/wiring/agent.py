@@ -85,25 +85,7 @@ class Agent:
         self.store = LocalStore(state.database)
         board = Board(config.host)
         ledger = Ledger(config.host, board)
-        processes: dict[str, ProcessIdentity] = {}
-        self.collectors = Collectors(clock, processes)
-        self.host = Host(
-            clock=clock,
-            board=board,
-            gate=Gate(board),
-            ledger=ledger,
-            tokens=TokenTable(config.token_entries),
-            access=config.access,
-            sampler=self.collectors,
-            tell=tell,
-            spawn=self._group.create_task,
-            reclaiming=self,
-            held=lambda: self.holds.keeper.nudge(),
-            track=lambda: self.tracks.nudge(),
-            in_turn=Turns(asyncio.get_running_loop().call_soon).take,
-            helper=BodyHelper(asyncio.get_running_loop()),
-            processes=processes,
-        )
+        self.host = self._host_of(config, board, ledger, clock)
         self.holds = Holds(self.host, self._journal, state)
         self.tracks = Tracks(self.host, self.holds)
         cutter = Cutter(self.host, self.tracks.cancel)
@@ -130,6 +112,29 @@ class Agent:
         """Sockets of the configuration that runs, and why they cannot be had just now."""
         self._listening = asyncio.Lock()
         self._closed = False
+
+    def _host_of(self, config: Configuration, board: Board, ledger: Ledger, clock: Clock) -> Host:
+        """What the path of a request uses, with whoever observes for it."""
+        loop = asyncio.get_running_loop()
+        processes: dict[str, ProcessIdentity] = {}
+        self.collectors = Collectors(clock, processes)
+        return Host(
+            clock=clock,
+            board=board,
+            gate=Gate(board),
+            ledger=ledger,
+            tokens=TokenTable(config.token_entries),
+            access=config.access,
+            sampler=self.collectors,
+            tell=self._tell,
+            spawn=self._group.create_task,
+            reclaiming=self,
+            held=lambda: self.holds.keeper.nudge(),
+            track=lambda: self.tracks.nudge(),
+            in_turn=Turns(loop.call_soon).take,
+            helper=BodyHelper(loop),
+            processes=processes,
+        )
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Lend until cancelled.
