@@ -47,10 +47,9 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """It works, or did a moment ago. `share`: cores used over the window."""
+    """It works, or did a moment ago."""
 
     why: str
-    share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def judge(samples: Sequence[TreeSample]) -> Verdict:
     if used >= CORE_SHARE * WINDOW:
         elapsed = window[-1].at - window[0].at
         share = used / elapsed
-        return Busy(f"its processes use {share:.2f} cores", share)
+        return Busy(f"its processes use {share:.2f} cores")
     if not window or window[-1].at - window[0].at < WINDOW:
         return TooShort()
     return Quiet(window[0].at)

@@ -56,4 +56,4 @@ def test_quiet_says_from_when_on_and_busy_how_much():
     assert judge(steps(9.0, 9.0, 9.0, 9.0, 9.0, 9.0, start=100.0)) == Quiet(Instant(100.75))
     verdict = judge(steps(0.0, 1.5))
     assert isinstance(verdict, Busy)
-    assert verdict.share == pytest.approx(2.0)
+    assert verdict.why == "its processes use 2.00 cores"
