@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 AT_LEAST, AT_MOST = ">=", "<="
 GOALS: dict[str, tuple[str, float]] = {
-    "rps_c32_nginx": (AT_LEAST, 0.45),
+    "rps_c32_nginx": (AT_LEAST, 0.52),
     "rps_c256_nginx": (AT_LEAST, 0.50),
     "rps_c32_litellm": (AT_LEAST, 100.0),
     "rps_c32_vllm_router": (AT_LEAST, 1.5),
-    "added_p50_c1_nginx": (AT_MOST, 1.8),
+    "added_p50_c1_nginx": (AT_MOST, 1.6),
     "streams256_delivered": (AT_LEAST, 0.97),
     "chunk_delay_p99_aiohttp": (AT_MOST, 0.125),
     "body64_peak_ratio": (AT_MOST, 1.15),
