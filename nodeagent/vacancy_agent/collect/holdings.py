@@ -61,9 +61,13 @@ class HoldingsWatch:
         await self._loop.run()
 
     def soon(self) -> None:
-        """What it holds may have changed: look, unless that was done a moment ago; whoever needs it asks."""
+        """What it holds may have changed: look at once, or with the next interval if that was done just now.
+
+        Whoever needs it sooner asks. A look must come: what began before the change has not seen it, and to
+        a server that held nothing then, the next one is far away.
+        """
+        self._asked = True
         if self._looked_at is None or self._clock.now() - self._looked_at >= APART:
-            self._asked = True
             self._loop.request()
 
     async def fresh(self, within: Seconds) -> None:

@@ -81,6 +81,17 @@ async def test_it_looks_when_it_is_asked():
         assert server.looks == [0, 5, 5.1], "the one that somebody waits for"
 
 
+async def test_a_job_that_ends_just_after_a_look_is_looked_after_with_the_next_interval():
+    server = Server(ModelsShown())
+    async with watching(server) as watch:
+        await asyncio.sleep(0.1)
+        server.shown = LOADED
+        watch.soon()
+        await asyncio.sleep(2)
+    assert server.looks == [0, 2], "without it nobody would look for ten seconds"
+    assert server.written[-1].value is LOADED
+
+
 async def test_a_look_that_fails_leaves_the_last_one_stale_and_never_empty():
     server = Server(None)
     async with watching(server) as watch:
