@@ -232,6 +232,8 @@ async def test_after_a_kill_the_prompt_is_the_proof(comfy: ComfyStandin, tmp_pat
             await borrower.ask({"prompt": graph(6.0)}, path="/prompt")
             assert (await borrower.answer()).status == 200
         (prompt,) = comfy.ids()[0]
+        # It is noted in the turn of the loop that also sends the answer, a moment after it.
+        await until(lambda: [record.confirmed for record in machine.written()] == [True])
         machine.kill()
         (record,) = machine.written()
         assert (record.prompt, record.confirmed) == (prompt, True)
