@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from vacancy_agent.core.parse.ollama import Resident
     from vacancy_agent.upstreams.ask import Answer, ServerClient
 
+GONE_WITHIN_S = 5.0
+"""For what was loaded by the measurement itself, at its end."""
 UNLOADED_WITHIN_S = 30.0
 LOOK_S = 0.5
 TELL_S = 5.0
@@ -138,8 +140,15 @@ class Measure:
             self._say(f"loading, for {seconds:.0f} s")
 
     async def _forget(self, model: str) -> None:
+        """Leave the server as empty as it was; it says yes a moment before it lets go."""
+        deadline = self._clock.now() + GONE_WITHIN_S
         try:
             await self._client.post("/api/generate", {"model": model, "keep_alive": 0})
+            while await self._lists.residents():
+                if self._clock.now() >= deadline:
+                    self._say("it was asked to unload, and has not let go yet")
+                    return
+                await asyncio.sleep(LOOK_S)
         except AskError as error:
             self._say(f"it was not unloaded: {error}")
 

@@ -115,7 +115,6 @@ async def test_real_ollama(ollama: OllamaLab):
         client = ServerClient(session, Target("http", "127.0.0.1", ollama.port))
         measure = Measure(client, SystemClock(), lambda _: None)
         small, large = [await measure.measure("tiny", context, 120) for context in (2048, 16384)]
-        await measure.unload()  # it was asked for already, and may take the server a moment
         assert await measure.loaded() == []
     assert (small.model, small.context_length, large.context_length) == ("tiny:latest", 2048, 16384)
     assert 0 < small.size < large.size
