@@ -54,7 +54,7 @@ def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
 
 
 def _add_others(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - a MiB of an agent that idles
+    from importlib.metadata import entry_points
 
     for found in sorted(entry_points(group=COMMANDS)):
         try:

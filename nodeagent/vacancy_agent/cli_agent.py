@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Run until a signal; returns the exit code: 0 ended as asked, 1 failed, 2 wrong input."""
     try:
         with without_authorities():
-            import aiohttp  # noqa: F401, PLC0415 - whatever imports it later finds it made like this
-        from vacancy_agent.wiring.main import StartError  # noqa: PLC0415 - only here is an agent needed
+            import aiohttp  # noqa: F401 - whatever imports it later finds it made like this
+        from vacancy_agent.wiring.main import StartError
 
         main, source = _main(args)
     except ModuleNotFoundError as missing:
@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _main(args: argparse.Namespace) -> tuple[Callable[..., int], Path]:
     if args.join is not None:
-        from vacancy_agent.wiring import joined  # noqa: PLC0415 - only then is a Kubernetes client needed
+        from vacancy_agent.wiring import joined
 
         return joined.main, args.join
-    from vacancy_agent.wiring import main  # noqa: PLC0415 - only here is an agent needed
+    from vacancy_agent.wiring import main
 
     return main.main, args.manifest

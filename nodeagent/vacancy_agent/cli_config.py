@@ -64,11 +64,11 @@ def run(args: argparse.Namespace) -> int:
 def judge(file: str) -> Verdict:
     """The verdict on one file; `-` reads standard input."""
     # Imported here: the models of the contract take half a second, which `vacancy pause` has not.
-    from vacancy_agent.translate import models_named_twice  # noqa: PLC0415
-    from vacancy_api.advice import advice  # noqa: PLC0415
-    from vacancy_api.manifest import ManifestInvalid, load_manifest  # noqa: PLC0415
-    from vacancy_api.problems import FieldError  # noqa: PLC0415
-    from vacancy_api.yaml_document import MAX_BYTES  # noqa: PLC0415
+    from vacancy_agent.translate import models_named_twice
+    from vacancy_api.advice import advice
+    from vacancy_api.manifest import ManifestInvalid, load_manifest
+    from vacancy_api.problems import FieldError
+    from vacancy_api.yaml_document import MAX_BYTES
 
     try:
         host = load_manifest(sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else Path(file))
@@ -82,12 +82,12 @@ def judge(file: str) -> Verdict:
 
 def _on_network(host: LendingHost) -> Iterator[FieldError]:
     """Servers on this machine that can be used past the gate; of servers elsewhere nothing is known here."""
-    from vacancy_agent.core.settings import Target  # noqa: PLC0415 - as above
-    from vacancy_api.problems import FieldError  # noqa: PLC0415
-    from vacancy_api.spec_upstreams import parse_target  # noqa: PLC0415
+    from vacancy_agent.core.settings import Target
+    from vacancy_api.problems import FieldError
+    from vacancy_api.spec_upstreams import parse_target
 
     try:
-        from vacancy_agent.upstreams.listener_state import ListenerState, listener_state  # noqa: PLC0415
+        from vacancy_agent.upstreams.listener_state import ListenerState, listener_state
     except ModuleNotFoundError:  # an installation for manifests alone
         return
     for index, upstream in enumerate(host.spec.upstreams):

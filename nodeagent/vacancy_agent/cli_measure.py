@@ -104,9 +104,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Measure; returns the exit code: 0 measured, 1 it could not be, 2 wrong input, 3 nobody agreed."""
     try:
-        import asyncio  # noqa: PLC0415 - what other commands do not need, they do not wait for
+        import asyncio
 
-        from vacancy_agent.upstreams.measure import MeasureError, NoSuchModelError  # noqa: PLC0415
+        from vacancy_agent.upstreams.measure import MeasureError, NoSuchModelError
     except ModuleNotFoundError as missing:
         return _failed(f"needs the package {missing.name}: install vacancy[agent]", EXIT_RUNTIME)
     try:
@@ -143,9 +143,9 @@ def fragment(measured: Measured, headroom: int, *, on_card: bool) -> str:
 
 
 async def _measured(args: argparse.Namespace, place: Place) -> Measured:
-    from vacancy_agent.clock import SystemClock  # noqa: PLC0415 - as above
-    from vacancy_agent.upstreams.ask import ServerClient, open_session  # noqa: PLC0415
-    from vacancy_agent.upstreams.measure import Measure  # noqa: PLC0415
+    from vacancy_agent.clock import SystemClock
+    from vacancy_agent.upstreams.ask import ServerClient, open_session
+    from vacancy_agent.upstreams.measure import Measure
 
     async with open_session() as session:
         measure = Measure(ServerClient(session, place.target, place.credential), SystemClock(), _say)
@@ -194,8 +194,8 @@ def _spilled(measured: Measured, place: Place) -> str | None:
 
 
 def _place(args: argparse.Namespace) -> Place:
-    from vacancy_agent.core.settings import Target  # noqa: PLC0415
-    from vacancy_api.spec_upstreams import parse_target, target_problem  # noqa: PLC0415 - half a second
+    from vacancy_agent.core.settings import Target
+    from vacancy_api.spec_upstreams import parse_target, target_problem
 
     _check_model(args.model)
     if args.manifest is not None:
@@ -209,7 +209,7 @@ def _place(args: argparse.Namespace) -> Place:
 
 
 def _check_model(model: str) -> None:
-    from vacancy_dialects import is_cloud  # noqa: PLC0415 - as above
+    from vacancy_dialects import is_cloud
 
     if not model.strip() or not model.isprintable():
         raise MeasureInputError("MODEL must be the name of a model")
@@ -218,10 +218,10 @@ def _check_model(model: str) -> None:
 
 
 def _of_manifest(args: argparse.Namespace) -> Place:
-    from vacancy_agent import translate  # noqa: PLC0415 - as above
-    from vacancy_agent.store.errors import StoreError  # noqa: PLC0415
-    from vacancy_agent.store.state import read_secret  # noqa: PLC0415
-    from vacancy_api.manifest import ManifestInvalid, load_manifest  # noqa: PLC0415
+    from vacancy_agent import translate
+    from vacancy_agent.store.errors import StoreError
+    from vacancy_agent.store.state import read_secret
+    from vacancy_api.manifest import ManifestInvalid, load_manifest
 
     try:
         settings = translate.host_settings(load_manifest(args.manifest).spec)

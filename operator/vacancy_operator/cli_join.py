@@ -38,13 +38,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Print it; returns the exit code: 0 printed, 1 the API server refused, 2 there is no such host."""
     try:
-        from vacancy_operator.access import Access, AccessError  # noqa: PLC0415 - only here is one needed
-        from vacancy_operator.api import ApiError  # noqa: PLC0415
-        from vacancy_operator.metrics import Metrics  # noqa: PLC0415
+        from vacancy_operator.access import Access, AccessError
+        from vacancy_operator.api import ApiError
+        from vacancy_operator.metrics import Metrics
     except ModuleNotFoundError as missing:
         print(f"vacancy join needs the package {missing.name}: install vacancy[operator]", file=sys.stderr)
         return EXIT_RUNTIME
-    from vacancy_operator.join import JoinError, posix_command, powershell_command  # noqa: PLC0415
+    from vacancy_operator.join import JoinError, posix_command, powershell_command
 
     try:
         access = Access.find(args.kubeconfig)
@@ -60,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _files(access: Access, metrics: Metrics, namespace: str, host: str) -> dict[str, str]:
-    from vacancy_operator.api import Api  # noqa: PLC0415
-    from vacancy_operator.core.kinds import Names  # noqa: PLC0415
-    from vacancy_operator.join import files_of  # noqa: PLC0415
+    from vacancy_operator.api import Api
+    from vacancy_operator.core.kinds import Names
+    from vacancy_operator.join import files_of
 
     api = Api(access, namespace, metrics)
     try:

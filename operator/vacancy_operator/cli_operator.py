@@ -49,9 +49,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Run until a signal; returns the exit code: 0 ended as asked, 1 failed, 2 wrong input."""
     try:
-        from vacancy_operator import log  # noqa: PLC0415 - only here is an operator needed
-        from vacancy_operator.access import Access, AccessError  # noqa: PLC0415
-        from vacancy_operator.process import OperatorError, serve  # noqa: PLC0415
+        from vacancy_operator import log
+        from vacancy_operator.access import Access, AccessError
+        from vacancy_operator.process import OperatorError, serve
     except ModuleNotFoundError as missing:
         print(
             f"vacancy operator needs the package {missing.name}: install vacancy[operator]", file=sys.stderr
