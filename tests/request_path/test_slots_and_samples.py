@@ -8,8 +8,9 @@ import pytest
 
 from standins import agreement
 from standins.hosts import host, resource, upstream
-from standins.http_text import CHAT, answer, reply, request
+from standins.http_text import answer, reply, request
 from standins.lending_rig import BORROW, RELAY, one_upstream
+from standins.orders import BODY, order, refused
 from vacancy_agent.core.facts import Evidence, MiB
 from vacancy_agent.core.settings import Dialect, Footprint, ResourceType
 from vacancy_agent.store.journal import MARGIN, SLOTS_PER_PAGE
@@ -19,33 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from standins.http_engine import Client
-    from standins.http_text import Answer
     from standins.lending_rig import LendingRig
-    from vacancy_agent.proxy.counters import Outcome
-
-BODY = {"model": "m", "messages": []}
-STREAM = {"model": "m", "messages": [], "stream": True}
-
-
-def order(rig: LendingRig, body: object = BODY, path: str = CHAT) -> Client:
-    """A borrower's order, which must have gone to the upstream."""
-    client = rig.port.connect(request(path, body, token=BORROW))
-    assert client.got() == b""
-    assert rig.port.upstream.links
-    return client
-
-
-def refused(rig: LendingRig, body: object = BODY) -> Answer:
-    return answer(rig.port.connect(request(body=body, token=BORROW)).got())
-
-
-def outcomes(rig: LendingRig) -> dict[Outcome, int]:
-    return {outcome: n for outcome, n in rig.port.app.counters.outcomes.items() if n}
-
-
-def held(rig: LendingRig) -> list[str]:
-    agreement.check(rig.host, rig.journal, rig.reclaims)
-    return [job.why for job in rig.host.ledger.holds()]
 
 
 class TestSlots:
