@@ -101,7 +101,7 @@ class BodyReader(ClientConnection):
         x = self.exchange
         sink = self._sink
         assert x is not None  # noqa: S101 - state BODY has both
-        assert sink is not None  # noqa: S101
+        assert sink is not None  # noqa: S101 - the same
         self._await_more()
         try:
             payload = self._take(data)

@@ -47,10 +47,10 @@ class Access:
         made = Configuration()
         try:
             if self.kubeconfig is None:
-                loader.load_incluster_config(client_configuration=made)  # type: ignore[no-untyped-call]
+                loader.load_incluster_config(client_configuration=made)  # type: ignore[no-untyped-call]  # untyped there
             else:
                 path = str(self.kubeconfig)
-                await loader.load_kube_config(path, client_configuration=made)  # type: ignore[no-untyped-call]
+                await loader.load_kube_config(path, client_configuration=made)  # type: ignore[no-untyped-call]  # untyped there
         except (loader.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
             where = self.kubeconfig or _NOWHERE
             raise AccessError(f"no API server: {where}: {error}") from error
@@ -65,7 +65,7 @@ class Access:
         if self.kubeconfig is None:
             return POD_NAMESPACE.read_text().strip() if POD_NAMESPACE.exists() else "default"
         try:
-            _, active = loader.list_kube_config_contexts(str(self.kubeconfig))  # type: ignore[no-untyped-call]
+            _, active = loader.list_kube_config_contexts(str(self.kubeconfig))  # type: ignore[no-untyped-call]  # untyped there
         except (loader.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
             raise AccessError(f"no API server: {self.kubeconfig}: {error}") from error
         return str(active["context"].get("namespace") or "default")

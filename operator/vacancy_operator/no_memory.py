@@ -41,7 +41,7 @@ class NoDiff(kopf.DiffBaseStorage):
         self,
         *,
         body: kopf.Body,  # noqa: ARG002 - kopf's signature
-        extra_fields: Iterable[Any] | None = None,  # noqa: ARG002
+        extra_fields: Iterable[Any] | None = None,  # noqa: ARG002 - the same
     ) -> kopf.BodyEssence:
         """The same for every object, so that nothing ever differs."""
         return kopf.BodyEssence()

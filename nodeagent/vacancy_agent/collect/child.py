@@ -130,7 +130,7 @@ class Child:
 
     def _pipes(self) -> list[tuple[str, IO[bytes]]]:
         assert self._process.stdout is not None  # noqa: S101 - both were asked for
-        assert self._process.stderr is not None  # noqa: S101
+        assert self._process.stderr is not None  # noqa: S101 - the same
         return [("stdout", self._process.stdout), ("stderr", self._process.stderr)]
 
     def _read(self, ready: selectors.BaseSelector, wait: float) -> bool:

@@ -25,9 +25,9 @@ def presence_source(settings: HostSettings, clock: Clock, platform: str = sys.pl
 
 def _linux(settings: HostSettings, clock: Clock) -> PresenceSource:
     # Imported here: dbus-fast is installed on Linux only.
-    from vacancy_agent.platform.linux.logind import Logind  # noqa: PLC0415
-    from vacancy_agent.platform.linux.presence import LinuxPresence  # noqa: PLC0415
-    from vacancy_agent.platform.linux.processes import ProcessTable  # noqa: PLC0415
+    from vacancy_agent.platform.linux.logind import Logind  # noqa: PLC0415 - as above
+    from vacancy_agent.platform.linux.presence import LinuxPresence  # noqa: PLC0415 - as above
+    from vacancy_agent.platform.linux.processes import ProcessTable  # noqa: PLC0415 - as above
 
     processes = ProcessTable(settings.owner.processes)
     return LinuxPresence(settings.owner, Logind(clock), processes, clock, settings.sampling.stale_after)

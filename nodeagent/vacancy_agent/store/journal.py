@@ -144,7 +144,7 @@ class Partition:
     def _amend(self, slot: int, **changes: Phase | str | bool) -> None:
         record = read_slot(bytes(self._slots[slot]))
         if record is not None and self._used[slot]:
-            self._slots[slot][:] = pack_slot(replace(record, **changes))  # type: ignore[arg-type]
+            self._slots[slot][:] = pack_slot(replace(record, **changes))  # type: ignore[arg-type]  # callers here
 
     def holds(self) -> tuple[RecoveredHold, ...]:
         """Every slot in use, as it would be found by an agent that starts now."""

@@ -91,7 +91,7 @@ class Logind:
             # Why it ended is told by the next read. Shielded: to be cancelled here must not cancel the future
             # that `close` waits for.
             with contextlib.suppress(Exception):
-                await asyncio.shield(bus.wait_for_disconnect())  # type: ignore[no-untyped-call]
+                await asyncio.shield(bus.wait_for_disconnect())  # type: ignore[no-untyped-call]  # untyped there
             if bus is self._bus:
                 self._drop()
                 changed()
@@ -103,7 +103,7 @@ class Logind:
         if bus is not None:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(1.0):
-                    await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
+                    await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # untyped there
 
     async def _read(self) -> LoginView:
         bus = await self._connection()
