@@ -6,7 +6,7 @@
 | openai | vLLM's gauges; without them: the process tree |
 | ollama | `/api/ps` (never its `expires_at`, which moves when a client leaves), and the process tree |
 | comfyui | its queue; which prompts are in it |
-| chatterbox | `/v1/status`; of the server without it: any answered read |
+| chatterbox | `/v1/status`; of the server without it: two answered reads |
 """
 
 from __future__ import annotations
