@@ -19,6 +19,8 @@ class GpuTree:
         self.proc = folder / "proc"
         self.devices.mkdir(parents=True)
         self.proc.mkdir()
+        (self.proc / "1" / "fd").mkdir(parents=True)
+        (self.proc / "1" / "fdinfo").mkdir()
         (self.proc / "meminfo").write_text("no process\n")
 
     def card(

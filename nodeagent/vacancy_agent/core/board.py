@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from vacancy_agent.core.contexts import Contexts
-from vacancy_agent.core.facts import Instant, MemoryCapacity, Ready, Stale, Unknown
+from vacancy_agent.core.facts import Instant, MemoryCapacity, Percent, Ready, Stale, Unknown
 from vacancy_agent.core.lending import Lending, LocalPause, lending
 from vacancy_agent.core.priors import Priors
 from vacancy_agent.core.settings import PressureMode, ResourceSettings
@@ -32,7 +32,7 @@ from vacancy_agent.core.veto import Edge, Veto
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vacancy_agent.core.facts import Capacity, Percent, Presence, Reading, Seconds, WallTime
+    from vacancy_agent.core.facts import Capacity, Presence, Reading, Seconds, WallTime
     from vacancy_agent.core.settings import HostSettings
     from vacancy_agent.core.shown import Shown
 
@@ -182,7 +182,13 @@ class Board:
             self.pressure[resource] = state
 
     def gpu_use(self, upstream: str, now: Instant, within: Seconds) -> Percent | None:
-        """Load of the upstream's processes on a GPU by readings of the last seconds; None: it is not told."""
+        """Load of the upstream's processes on a GPU by readings of the last seconds; None: it is not told.
+
+        Where it was told once and cannot be read now it may be anything: the whole GPU.
+        """
+        told = {resource for resource, name in self.served_load if name == upstream}
+        if any(self.pressure.get(resource) is Pressure.UNKNOWN for resource in told):
+            return Percent(100.0)
         loads = [one for (_, name), one in self.served_load.items() if name == upstream]
         return max((one.value for one in loads if now - one.at <= within), default=None)
 

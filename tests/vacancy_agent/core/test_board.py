@@ -156,13 +156,21 @@ def test_work_makes_older_readings_unread() -> None:
 
 
 def test_what_an_upstream_uses_of_its_gpus_is_the_busiest_of_the_last_seconds() -> None:
-    board = Board(host())
+    board = Board(
+        host(
+            resources=[resource("gpu0"), resource("gpu1", device="GPU-2")],
+            upstreams=[upstream(requires=("gpu0",))],
+        )
+    )
     assert board.gpu_use("llm", Instant(100.0), Seconds(3.0)) is None
     board.served_load["gpu0", "llm"] = Ready(Percent(0.0), Instant(99.0))
     board.served_load["gpu1", "llm"] = Ready(Percent(70.0), Instant(98.0))
     board.served_load["gpu0", "other"] = Ready(Percent(99.0), Instant(100.0))
     now = [board.gpu_use("llm", Instant(at), Seconds(3.0)) for at in (100.0, 101.5, 103.0)]
     assert now == [70.0, 0.0, None]
+    board.set_pressure("gpu0", Pressure.UNKNOWN)
+    assert board.gpu_use("llm", Instant(103.0), Seconds(3.0)) == 100.0, "told once, and unreadable now"
+    assert board.gpu_use("fresh", Instant(103.0), Seconds(3.0)) is None
 
 
 class TestNewSettings:

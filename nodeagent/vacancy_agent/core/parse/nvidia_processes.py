@@ -45,10 +45,10 @@ def _pmon_row(header: list[str], line: str) -> PmonRow | None:
     gpu, pid, sm = (cells.get(column, "") for column in _NEEDED)
     if pid == "-":
         return None  # a device without a process
-    index, number = _number(gpu), _number(pid)
-    if index is None or number is None:
+    index, number, load = _number(gpu), _number(pid), _number(sm)
+    unread = load is None and sm != "-"  # a dash is a process that did not run; anything else is no reading
+    if index is None or number is None or unread:
         raise NvidiaOutputError(f"nvidia-smi pmon printed a line that is no row: {line.strip()[:80]}")
-    load = _number(sm)
     return PmonRow(index, number, None if load is None else Percent(float(load)))
 
 

@@ -62,7 +62,10 @@ def parse_ps(body: bytes) -> tuple[Resident, ...]:
     Raises:
         OllamaAnswerError: it is not such an answer, as a whole or in one row.
     """
-    rows = json_object(body, "/api/ps", OllamaAnswerError).get("models")
+    answer = json_object(body, "/api/ps", OllamaAnswerError)
+    if "models" not in answer:
+        raise OllamaAnswerError("/api/ps does not tell its models")
+    rows = answer["models"]
     if rows is None:  # a nil slice of Go: nothing is loaded
         return ()
     if not isinstance(rows, list):

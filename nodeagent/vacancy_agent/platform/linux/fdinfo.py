@@ -47,8 +47,10 @@ def holders(pci: str, proc: Path = PROC) -> tuple[Holder, ...]:
     """
     clients: dict[tuple[str, int], DrmClient] = {}
     pids: dict[tuple[str, int], set[int]] = {}
-    hidden = 0
-    for pid in _processes(proc):
+    seen = list(_processes(proc))
+    # Every table has a first process; a /proc without it leaves out what is other users' (hidepid).
+    hidden = 0 if 1 in seen else 1
+    for pid in seen:
         try:
             for client in _clients(f"{proc}/{pid}"):
                 if client.pci == pci:
@@ -58,7 +60,7 @@ def holders(pci: str, proc: Path = PROC) -> tuple[Holder, ...]:
             hidden += 1
     if hidden:
         raise UnseenProcessesError(
-            f"{hidden} processes cannot be looked at: run the agent as root, or with CAP_SYS_PTRACE"
+            f"at least {hidden} processes cannot be looked at: run the agent as root, or with CAP_SYS_PTRACE"
         )
     return tuple(Holder(client, frozenset(pids[key])) for key, client in clients.items())
 

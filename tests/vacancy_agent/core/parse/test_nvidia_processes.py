@@ -28,6 +28,8 @@ def test_recorded_pmon(sample: Sample) -> None:
         pytest.param(b"# gpu pid type\n0 1 C\n", id="no load column"),
         pytest.param(b"# gpu pid type sm\nx 1 C 3\n", id="no index"),
         pytest.param(b"# gpu pid type sm\n0 x C 3\n", id="no process id"),
+        pytest.param(b"# gpu pid type sm\n0 12 G N/A\n", id="a load that cannot be read"),
+        pytest.param(b"# gpu pid type sm\n0 13 G\n", id="a row that breaks off"),
     ],
 )
 def test_pmon_that_cannot_be_trusted(output: bytes) -> None:

@@ -74,7 +74,7 @@ def test_what_is_no_time_is_none_and_not_now(text: object):
     assert row.expires_at is None
 
 
-@pytest.mark.parametrize("empty", [b'{"models":[]}', b'{"models":null}', b"{}"])
+@pytest.mark.parametrize("empty", [b'{"models":[]}', b'{"models":null}'])
 def test_nothing_loaded(empty: bytes):
     assert parse_ps(empty) == ()
 
@@ -88,6 +88,8 @@ def test_older_servers_tell_no_context():
     "wrong",
     [
         b"",
+        b"{}",
+        b'{"error":"x"}',
         b"[]",
         b'{"models":{}}',
         b"[" * 100_000,

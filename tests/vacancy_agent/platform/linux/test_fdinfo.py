@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,7 +75,16 @@ def test_a_process_that_may_not_be_looked_at_makes_the_list_no_list(
         return real(path)  # type: ignore[call-overload,no-any-return]
 
     monkeypatch.setattr(os, "listdir", listdir)
-    with pytest.raises(UnseenProcessesError, match="1 processes cannot be looked at: run the agent as root"):
+    with pytest.raises(
+        UnseenProcessesError, match="at least 1 processes cannot be looked at: run the agent as root"
+    ):
+        holders(CARD, tree.proc)
+
+
+def test_a_table_that_leaves_out_other_users_processes_is_no_list(tree: GpuTree) -> None:
+    tree.opens(10, 1, gfx=5)
+    shutil.rmtree(tree.proc / "1")
+    with pytest.raises(UnseenProcessesError):
         holders(CARD, tree.proc)
 
 
