@@ -189,3 +189,11 @@ def test_what_was_learned_is_kept_and_loaded_and_bounded():
     again.load(contexts.items())
     assert list(again.items()) == kept[2:]
     assert again.version
+
+
+def test_what_modelfiles_set_is_bounded():
+    contexts = Contexts()
+    for number in range(MOST + 1):
+        contexts.modelfile(str(number), 8192)
+    shown = ModelsShown((row(8192, "0", "a:latest"), row(8192, "1", "b:latest")))
+    assert [one.digest for one in contexts.unread(shown)] == ["0"]
